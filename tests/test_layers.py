@@ -17,8 +17,8 @@ PURE_MODULES = frozenset(
         r"\S+",
         """
         __future__ base64 binascii bisect codecs collections dataclasses datetime difflib enum functools
-        hashlib hmac html.entities idna ipaddress itertools json jsonschema_rs msgspec re re2 rfc8785 typing unicodedata
-        urllib.parse
+        hashlib hmac html.entities idna ipaddress itertools json jsonschema_rs msgspec re re2 rfc8785 typing
+        unicodedata urllib.parse
         """,
     )
 )

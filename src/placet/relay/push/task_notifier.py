@@ -8,6 +8,7 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import TERMINAL
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.task_calls import build_task_call
 from placet.relay.policies.policy import Leg
 from placet.relay.push.configs import PushTarget, build_bearer_authentication
 from placet.relay.push.outbox import PushOutbox
@@ -16,7 +17,6 @@ from placet.relay.push.webhooks import PushWebhook, WebhookRepository
 from placet.relay.registry.subscriptions import Subscription
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
-from placet.relay.traffic.forwarding import build_task_call
 
 ANNOUNCE_WITHIN_S = 10.0
 

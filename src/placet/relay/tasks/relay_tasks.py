@@ -11,6 +11,7 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect, Operation
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
 from placet.relay.registry.subscriptions import Subscription
@@ -54,6 +55,11 @@ class TaskHandle:
         """How many inspections are in progress. Each of them may hold the message."""
         self.is_in_background = False
         """Whether the call continues after its caller was answered, so that more findings may follow."""
+
+    def record_sent(self, message: Json) -> str:
+        """Record the message as the agent gets it, and return its digest."""
+        self.sent_message, self.forwarded = message, digest_message(message)
+        return self.forwarded
 
 
 class HoldGuard(Protocol):

@@ -15,7 +15,6 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_1_0, Dialect
 from placet.relay.a2a.errors import A2AError, as_agent_error
 from placet.relay.a2a.json_fields import Json, get_state
-from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.a2a.task_calls import build_get_reply, build_task_call
 from placet.relay.call_limits import RelayLimits
@@ -226,8 +225,7 @@ class CallHandler:
     async def _record_forwarded(self, exchange: Exchange, call: A2ACall, message: Json) -> None:
         """Store the digest of a message in its task, so that it is recognized when the agent repeats it."""
         handle, subscription = exchange.handle, exchange.subscription
-        digest = handle.forwarded = digest_message(message)
-        handle.sent_message = message
+        digest = handle.record_sent(message)
         for task_id in {handle.task_id, call.target_task_id} - {None}:
             task = await self._access.find_caller_task(subscription, str(task_id))
             if task is not None:
