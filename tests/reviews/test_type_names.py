@@ -13,6 +13,9 @@ SOURCE = Path(__file__).parents[2] / "src/placet"
 FOLDERS = [path.parent.name for path in SOURCE.glob("reviews/*/declaration.py")]
 
 ALLOWED_NAMES = {
+    "hook/coding_agents/claude_code.py": "a member of the host's transcripts",
+    "hook/coding_agents/codex.py": "the same",
+    "hook/coding_agents/gate_questions.py": "opens cases in an agent process, without the rules of the types",
     "protocol/review_types.py": "the protocol lists its types",
     "relay/holds/frozen_message.py": "what a hold is about: a request, a response, or an agent's input",
     "relay/holds/hold_service.py": "the same",

@@ -54,7 +54,7 @@ class HookEnded(BaseException):
     """The host ended the hook: the call was decided elsewhere, or the session is over."""
 
 
-class NoApproval(Exception):
+class NotApproved(Exception):
     """There is no approval; the message says why."""
 
 
@@ -117,7 +117,7 @@ def _end_hook(number: int, frame: FrameType | None) -> None:
 
 
 def _explain(error: BaseException, wait: str) -> str:
-    if isinstance(error, NoApproval):
+    if isinstance(error, NotApproved):
         return str(error)
     if isinstance(error, StillWaiting):
         return f"Nobody answered within {wait}, so this was not done."
@@ -165,7 +165,7 @@ class PersonQuestion:
         self._open_case: str | None = None
 
     def ask(self) -> HostDecision:
-        """Return the decision. Raises NoApproval or another error if there is none."""
+        """Return the decision. Raises NotApproved or another error if there is none."""
         from placet.hook.coding_agents.gate_questions import CaseSurroundings, build_drafts, decide
 
         granted = self._use_grant()
@@ -236,13 +236,13 @@ class PersonQuestion:
         from placet.hook.coding_agents.gate_questions import CaseAnswer
 
         if isinstance(outcome, Cancelled):
-            raise NoApproval(
+            raise NotApproved(
                 f"The question was withdrawn, so this was not done. {outcome.reason or ''}".strip()
             )
         if not isinstance(outcome, Decided):
-            raise NoApproval(f"Nobody answered within {self._wait}, so this was not done.")
+            raise NotApproved(f"Nobody answered within {self._wait}, so this was not done.")
         if outcome.verified is False:
-            raise NoApproval("The signature of the answer is invalid, so this was not done.")
+            raise NotApproved("The signature of the answer is invalid, so this was not done.")
         who = outcome.responded_by or {}
         name = who.get("name") or who.get("email")
         return CaseAnswer(
