@@ -126,13 +126,17 @@ FRAGMENTS = (
 texts = st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=3)), max_size=12).map("".join)
 
 
+LONG = "An agent may send a whole page of words in one event, and go on with a few more words. " * 12
+
+
 @st.composite
 def split_texts(draw: st.DrawFn) -> list[str]:
     """A text in chunks of any size, within words, marks and escapes."""
     text = draw(texts.filter(bool))
     cuts = draw(st.lists(st.integers(0, len(text)), max_size=20))
     ends = sorted({*cuts, len(text)} - {0})
-    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    chunks = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    return [*draw(st.sampled_from(([], [LONG]))), *chunks]
 
 
 @pytest.mark.parametrize("patterns", [(SSN,), PATTERNS], ids=["one", "several"])
@@ -165,13 +169,17 @@ EVASIONS = (
 )
 
 
+@pytest.mark.parametrize("before", ["", LONG, "x " * 400], ids=["alone", "after a page", "after letters"])
 @pytest.mark.parametrize("size", [1, 4, 9])
 @pytest.mark.parametrize("evasion", EVASIONS)
-def test_no_part_of_an_evasion_leaves(evasion: str, size: int) -> None:
+def test_no_part_of_an_evasion_leaves(evasion: str, size: int, before: str) -> None:
     whole = f"My words, dear friends: see the {evasion} and then many more words until the story ends. "
     stream = Stream()
+    if before:
+        stream.add(chunk(before))
     for start in range(0, len(whole), size):
         stream.add(chunk(whole[start : start + size]))
+    whole = before + whole
     first = min((one.start for one in find(stream.evaluator, whole)), default=len(whole))
     assert len("".join(stream.left)) <= first
 

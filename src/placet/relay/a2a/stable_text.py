@@ -61,7 +61,7 @@ def _find_stable_end(text: str) -> int:
 def _find_base64(text: str) -> int:
     """Return where base64 may begin that goes on after the text. It takes in one more group before it."""
     begin = max(0, len(text) - _LOOK_BACK)
-    places = [begin + one.start() for one in _IN_BASE64.finditer(text, begin)]
+    places = [one.start() for one in _IN_BASE64.finditer(text, begin)]
     found = _BASE64.search("".join(text[place] for place in places))
     count = (0 if found is None else len(found[0])) + _GROUP
     if count < len(places):
