@@ -104,3 +104,32 @@ def test_event_of_another_request_ends_the_stream_with_an_error(
     answer = send(client, 7, "SendStreamingMessage")
     assert SECRET not in answer.text
     assert WRONG_ID in answer.text
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        b'"id":7,"id":8',
+        b'"id":7e0',
+        b'"id":7.00',
+        b'"Id":7',
+        b'"id":" 7"',
+        b'"id":-7',
+        b'"\\u0069d":8',
+    ],
+    ids=bytes.decode,
+)
+def test_response_whose_id_is_spelled_otherwise_is_not_relayed(
+    raw_agent: RawAgent, client: httpx.Client, spelling: bytes
+) -> None:
+    raw_agent.behave = answer_with(200, build_response().replace(b"{", b"{" + spelling + b",", 1))
+    answer = send(client, 7)
+    assert SECRET not in answer.text
+    assert answer.json()["id"] == 7
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_batch_of_responses_is_not_relayed(raw_agent: RawAgent, client: httpx.Client, count: int) -> None:
+    batch = b",".join(build_response(id=7 + number) for number in range(count))
+    raw_agent.behave = answer_with(200, b"[" + batch + b"]")
+    assert SECRET not in send(client, 7).text
