@@ -1,4 +1,4 @@
-"""`placet gate run`: the hook of a coding agent. Whatever goes wrong, the answer is a denial.
+"""`placet gate run`: the hook of a coding agent. On any failure it denies the call.
 
 The hook has its own deadline, below the timeout that `placet gate install` sets in the host. If the process
 hangs, the kernel ends it; if it is killed, the shell command that `install` writes prints the denial.

@@ -9,7 +9,7 @@ from msgspec import Struct
 CallKind = Literal["tool", "question", "plan"]
 HostSettings = dict[str, Any]
 PROBE_TOOL = "PlacetGateProbe"
-"""The tool that `placet gate doctor` names. A person is always asked about it, whatever the policy says."""
+"""The tool that `placet gate doctor` names. A person is always asked about it, under every policy."""
 
 
 class HostCall(Struct, frozen=True, kw_only=True):
