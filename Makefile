@@ -1,6 +1,6 @@
 # Everything runs in .venv, installed from the locks in requirements/; `make help` lists what there is.
 PYTHON ?=
-WORKERS ?= 3
+WORKERS ?= 4
 UPGRADE ?=
 FULL ?=
 ARGS ?=

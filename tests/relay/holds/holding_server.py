@@ -27,6 +27,7 @@ LEGS = {
     "responseToSource": "snowdrop",
 }
 """On each leg one flower holds, and a rose on all of them."""
+SUBMITTED = TaskState.TASK_STATE_SUBMITTED
 WORKING, DONE = TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED
 CANCELED, FAILED = TaskState.TASK_STATE_CANCELED, TaskState.TASK_STATE_FAILED
 
@@ -126,7 +127,7 @@ async def get_task(made: SdkCaller, task_id: str) -> Task:
 async def wait_until_done(made: SdkCaller, task_id: str) -> Task:
     """The task once its agent does not work on it any more, though it answers before, or the relay does."""
     async with asyncio.timeout(PATIENCE_S):
-        while (task := await get_task(made, task_id)).status.state == WORKING:
+        while (task := await get_task(made, task_id)).status.state in (SUBMITTED, WORKING):
             pass
     return task
 

@@ -131,6 +131,7 @@ def test_approval_forwards_and_is_visible_at_once(
         "rita",
     )
     wait_until_settled(server, hold)
+    assert wait_for_artifact(server, hold.task_id)
     assert get_task_as_caller(server, hold.task_id).status.state == DONE
     assert reviewer.get(f"{PATH}/{hold.id}").json()["completedAt"]
 

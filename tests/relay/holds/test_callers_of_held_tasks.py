@@ -22,6 +22,7 @@ from tests.relay.holds.holding_server import (
     open_sdk_caller,
     read_metadata,
     run_holding_server,
+    wait_until_done,
     wait_until_settled,
 )
 from tests.relay.traffic.test_pass_through import BINDINGS, SdkCaller
@@ -169,7 +170,7 @@ def test_masking_applies_when_an_approved_message_resumes(agent: SdkAgent, serve
         async with open_sdk_caller(server) as made:
             [sent] = await made.send("echo tulip and clover")
             wait_until_settled(server, decide(server, sent.task.id))
-            assert (await get_task(made, sent.task.id)).status.state == DONE
+            assert (await wait_until_done(made, sent.task.id)).status.state == DONE
             assert "clover" not in agent.executor.texts[-1]
             assert agent.executor.texts[-1].startswith("echo tulip and [MASKED")
 
@@ -216,7 +217,10 @@ def test_control_characters_of_a_held_message_are_forwarded_unchanged(server: Ru
             [sent] = await made.send("echo tulip \x00\x1b[31m")
             assert read_metadata(sent.task)["relay_reason"] == "HITL_HELD"
             wait_until_settled(server, decide(server, sent.task.id))
-            assert list_artifact_texts(await get_task(made, sent.task.id))[0] == "echo tulip \x00\x1b[31m 0"
+            assert (
+                list_artifact_texts(await wait_until_done(made, sent.task.id))[0]
+                == "echo tulip \x00\x1b[31m 0"
+            )
 
     asyncio.run(run())
 

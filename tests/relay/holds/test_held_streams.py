@@ -16,11 +16,11 @@ from tests.relay.holds.holding_server import (
     DONE,
     WORKING,
     decide,
-    get_task,
     list_artifact_texts,
     open_sdk_caller,
     read_metadata,
     run_holding_server,
+    wait_until_done,
     wait_until_settled,
 )
 from tests.relay.sample_records import build_message_call
@@ -185,7 +185,7 @@ def test_a_held_stream_closes_when_its_caller_has_waited_long_enough(
                 assert await stream.rest() == []
                 task_id = find_last_task(seen).id
                 wait_until_settled(server, decide(server, task_id))
-                assert (await get_task(made, task_id)).status.state == DONE
+                assert (await wait_until_done(made, task_id)).status.state == DONE
 
         asyncio.run(run())
 

@@ -27,6 +27,7 @@ from tests.relay.holds.holding_server import (
     open_sdk_caller,
     read_metadata,
     run_holding_server,
+    wait_until_done,
     wait_until_settled,
 )
 from tests.server.running import RunningServer
@@ -215,14 +216,14 @@ def test_slow_agent_delays_no_other_call_and_is_called_once(agent: SdkAgent, tmp
                 waiting = decide(server, slow.task.id)
                 [quick] = await made.send("quick tulip")
                 wait_until_settled(server, decide(server, quick.task.id))
-                assert (await get_task(made, quick.task.id)).status.state == DONE
+                assert (await wait_until_done(made, quick.task.id)).status.state == DONE
                 meanwhile = await get_task(made, slow.task.id)
                 assert meanwhile.status.state == WORKING
                 assert read_metadata(meanwhile) == {"relay_reason": "TIMEOUT"}
                 server.advance(seconds=61)  # the lease is over, the call goes on
                 agent.executor.go_on.set()
                 wait_until_settled(server, waiting)
-                assert (await get_task(made, slow.task.id)).status.state == DONE
+                assert (await wait_until_done(made, slow.task.id)).status.state == DONE
                 assert agent.executor.texts.count("late task tulip") == 1
 
         asyncio.run(run())
