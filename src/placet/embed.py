@@ -73,14 +73,14 @@ class Placet:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI request."""
         if scope["type"] == "lifespan":
-            await self._own_lifespan(receive, send)
+            await self._run_own_lifespan(receive, send)
             return
         try:
             parts = await self.parts()
         except PlacetError as error:
             if scope["type"] != "http":
                 raise
-            await _flat_error(Request(scope), error)(scope, receive, send)
+            await _flatten_error(Request(scope), error)(scope, receive, send)
             return
         await parts.app(scope, receive, send)
 
@@ -220,7 +220,7 @@ class Placet:
     @property
     def exception_handlers(self) -> dict[Any, Any]:  # FastAPI and Starlette ask for different types
         """For your app's `exception_handlers`: Placet's errors in a handler become flat JSON errors."""
-        return {RequestError: _flat_error, Unavailable: _flat_error}
+        return {RequestError: _flatten_error, Unavailable: _flatten_error}
 
     async def _principal(self, request: Request | None, owner: str | None) -> Principal:
         """Return the owner of the case: the request's sender, or `owner`; raise InvalidToken for None."""
@@ -240,7 +240,7 @@ class Placet:
                 who = self._authenticator(Request(scope))
                 found = await who if inspect.isawaitable(who) else who
             except HTTPException as error:
-                raise _refusal(error) from error
+                raise _build_refusal(error) from error
             return _principal(found)
 
         return authenticate
@@ -249,7 +249,7 @@ class Placet:
         found = self._identifier(request) if self._identifier else None
         return _person(await found if inspect.isawaitable(found) else found)
 
-    async def _own_lifespan(self, receive: Receive, send: Send) -> None:
+    async def _run_own_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self.parts()
@@ -263,7 +263,7 @@ class Placet:
 
 
 def _principal(found: object) -> Principal:
-    if isinstance(found, str | Principal) and _name_of(found).startswith(RESERVED):
+    if isinstance(found, str | Principal) and _find_name(found).startswith(RESERVED):
         raise InvalidToken(f"Names that begin with {RESERVED} are reserved for the relay.")
     if isinstance(found, Principal):
         return found
@@ -285,18 +285,18 @@ def _person(found: object) -> RespondedBy | None:
     return found
 
 
-def _name_of(found: str | Principal) -> str:
+def _find_name(found: str | Principal) -> str:
     return found if isinstance(found, str) else found.name or ""
 
 
-def _refusal(error: HTTPException) -> PlacetError:
+def _build_refusal(error: HTTPException) -> PlacetError:
     """Return the error for an HTTPException that the authenticate function raised."""
     kind = REFUSALS.get(error.status_code, InvalidToken if error.status_code < 500 else Unavailable)
     # FastAPI lets the detail be anything; the flat error's message is text.
     return kind(error.detail if isinstance(error.detail, str) else None)
 
 
-def _flat_error(request: Request, error: Exception) -> Response:
+def _flatten_error(request: Request, error: Exception) -> Response:
     status, body, extra = describe_error(error)
     headers = {"cache-control": "no-store", **{name.decode(): value.decode() for name, value in extra}}
     return Response(body, status_code=status, media_type="application/json", headers=headers)

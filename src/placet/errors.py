@@ -83,14 +83,14 @@ class PlacetError(Exception):
 
     def body(self) -> dict[str, Any]:
         """Return the response body: `error`, `message` and the details, in one flat object."""
-        details = {name: _plain(detail) for name, detail in self.details.items()}
-        return {"error": self.code, "message": _plain(self.message), **details}
+        details = {name: _make_plain(detail) for name, detail in self.details.items()}
+        return {"error": self.code, "message": _make_plain(self.message), **details}
 
 
-def _plain(detail: Any) -> Any:
+def _make_plain(detail: Any) -> Any:
     """Return a detail whose texts are plain `str`, not subclasses such as translatable messages."""
     if isinstance(detail, dict):
-        return {name: _plain(part) for name, part in detail.items()}
+        return {name: _make_plain(part) for name, part in detail.items()}
     return str(detail) if isinstance(detail, str) else detail
 
 

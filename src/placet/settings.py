@@ -115,7 +115,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def public_url(self) -> str:
         """The base of every URL that the server returns."""
-        return (self.base_url or f"http://{_url_host(self.host)}:{self.port}").rstrip("/")
+        return (self.base_url or f"http://{_format_url_host(self.host)}:{self.port}").rstrip("/")
 
 
 class LoadedSettings(Struct, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None 
     try:
         settings = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise _settings_error(error, origins or {}) from error
+        raise _build_settings_error(error, origins or {}) from error
     check(settings)
     if settings.base_url is None:
         return settings
@@ -190,13 +190,13 @@ def check(settings: Settings) -> None:
         )
     if base_url is not None and "?" in base_url:
         raise SettingsError(f"base_url {base_url!r} must not have a query: paths are appended to it.")
-    if base_url is None and not is_secure_or_loopback(f"http://{_url_host(settings.host)}"):
+    if base_url is None and not is_secure_or_loopback(f"http://{_format_url_host(settings.host)}"):
         raise SettingsError(
             f"Listening on {settings.host} requires base_url: the https:// URL where people reach it."
         )
 
 
-def _settings_error(error: msgspec.ValidationError, origins: Mapping[str, str]) -> SettingsError:
+def _build_settings_error(error: msgspec.ValidationError, origins: Mapping[str, str]) -> SettingsError:
     """Return the error for an invalid value, with the name of the setting and the origin of its value."""
     complaint = str(error)
     what, _, place = complaint.partition(" - at `$.")
@@ -252,5 +252,5 @@ def _parse_setting_duration(name: str, text: str) -> timedelta:
         raise SettingsError(f"{name}: {error.message}") from error
 
 
-def _url_host(host: str) -> str:
+def _format_url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host

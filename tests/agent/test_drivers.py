@@ -176,9 +176,9 @@ def test_wait_cancelled_during_an_event_ends() -> None:
 def test_streams_of_many_cases_leave_connections_for_polls() -> None:
     agent = Agent(tell=lambda notice: None, clock=lambda: CASE.created_at)
     streaming = PendingCase(case=STREAMING)
-    followed = [agent._flow(streaming, CASE.created_at) for _ in range(MAX_STREAMS)]
+    followed = [agent._build_flow(streaming, CASE.created_at) for _ in range(MAX_STREAMS)]
     agent._following += [object()] * len(followed)  # type: ignore[list-item]
-    for flow, listens in ((followed[0], True), (agent._flow(streaming, CASE.created_at), False)):
+    for flow, listens in ((followed[0], True), (agent._build_flow(streaming, CASE.created_at), False)):
         flow.step(CASE.created_at)
         flow.report_response(200, {}, b'{"status": "pending"}', CASE.created_at)
         assert (getattr(flow.step(CASE.created_at), "listen", None) is not None) is listens

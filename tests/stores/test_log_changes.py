@@ -72,7 +72,7 @@ def serialize(store: Store) -> bytes:
 
 
 def open_changed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> Store:
-    monkeypatch.setattr(in_memory, "_empty_database", lambda: content)
+    monkeypatch.setattr(in_memory, "_build_empty_database", lambda: content)
     try:
         return open_memory_store()
     finally:

@@ -227,7 +227,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             yield RunBlocking(saved.begin)
             yield from self._tell_person(self._rounds.number_notice(Notice(name="requested", case=case)))
             saved.mark_notified()  # immediately: an agent killed before this sends the link again
-        flow = self._flow(pending, began)
+        flow = self._build_flow(pending, began)
         listener = self._listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
         try:
@@ -320,7 +320,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         yield from self._pass_on(notice)
         yield RunBlocking(saved.end)
 
-    def _flow(self, pending: PendingCase, began: datetime) -> Flow:
+    def _build_flow(self, pending: PendingCase, began: datetime) -> Flow:
         now = self._now()
         return Flow(
             pending.case,

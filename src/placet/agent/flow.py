@@ -127,7 +127,7 @@ class Flow:
             return Poll(
                 url=self.case.poll_url,
                 headers={"If-None-Match": self._etag} if self._etag is not None else {},
-                within_s=self._response_timeout_s(now),
+                within_s=self._compute_response_timeout_s(now),
             )
         # Poll for what an ended stream may have missed before the next stream is opened.
         listen = self.case.events_url if self._streams and not self._hinted else None
@@ -204,7 +204,7 @@ class Flow:
             self._count_unreadable(error, headers, now)
             return
         self._unreadable = 0
-        self._etag = _sendable_etag(headers.get("etag"))
+        self._etag = _pick_sendable_etag(headers.get("etag"))
         self._outcome = _build_outcome(self.case, poll_result)
         if self._outcome is None:
             self._require_time_left(now)
@@ -270,7 +270,7 @@ class Flow:
         """Return the time of the next poll: as scheduled, or sooner after a hint."""
         return min(self._poll_at, self._not_before) if self._hinted else self._poll_at
 
-    def _response_timeout_s(self, now: datetime) -> float:
+    def _compute_response_timeout_s(self, now: datetime) -> float:
         """Return the timeout of a poll, in seconds."""
         return limit_response_time(self._give_up_at - now if self._give_up_at is not None else None)
 
@@ -324,7 +324,7 @@ def _describe_location(location: str | None, poll_url: str) -> str | None:
     return truncate(to_single_line(f"{target.scheme}://{host}{target.path}"), MAX_LOCATION_LENGTH)
 
 
-def _sendable_etag(tag: str | None) -> str | None:
+def _pick_sendable_etag(tag: str | None) -> str | None:
     """Return the ETag of a response if it can be sent in a request header."""
     return tag if tag is not None and tag.isascii() and tag.isprintable() else None
 

@@ -119,7 +119,7 @@ class PendingCases:
 
         Every method that writes raises CaseNotSaved if the file cannot be written.
         """
-        row_id = _row_id(pending.case)
+        row_id = _build_row_id(pending.case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(pending))
         expires_at = pending.case.expires_at.astimezone(UTC).isoformat()
         with self._writing() as connection:
@@ -132,11 +132,11 @@ class PendingCases:
     def mark_notified(self, case: FollowedCase) -> None:
         """Record that the person has the link."""
         with self._writing() as connection:
-            connection.execute("UPDATE pending SET notified = 1 WHERE id = ?", (_row_id(case),))
+            connection.execute("UPDATE pending SET notified = 1 WHERE id = ?", (_build_row_id(case),))
 
     def claim_reminder(self, case: FollowedCase, at: datetime) -> bool:
         """Claim a reminder; return False if it or a later one was claimed before."""
-        row_id, moment = _row_id(case), at.timestamp()
+        row_id, moment = _build_row_id(case), at.timestamp()
         with self._writing() as connection:
             claimed = connection.execute(
                 "UPDATE pending SET reminded_up_to = ?"
@@ -149,7 +149,7 @@ class PendingCases:
     def remove(self, case: FollowedCase) -> None:
         """Delete a case that has ended."""
         with self._writing() as connection:
-            connection.execute("DELETE FROM pending WHERE id = ?", (_row_id(case),))
+            connection.execute("DELETE FROM pending WHERE id = ?", (_build_row_id(case),))
 
     def list_pending(self) -> list[PendingCase]:
         """Return all pending cases, the most urgent first; raises SettingsError if the key is wrong."""
@@ -163,7 +163,7 @@ class PendingCases:
 
     def add_buttons(self, case: FollowedCase, actions: Mapping[str, str], pressable: ButtonAudience) -> None:
         """Store the action and audience of each button; raises for a case that is not pending."""
-        row_id = _row_id(case)
+        row_id = _build_row_id(case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(pressable))
         with self._writing() as connection:
             connection.executemany(
@@ -191,14 +191,14 @@ class PendingCases:
 
     def add_message(self, case: FollowedCase, message: SentMessage) -> None:
         """Store the message that shows this case, so that it can be updated."""
-        row_id = _row_id(case)
+        row_id = _build_row_id(case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(message))
         with self._writing() as connection:
             connection.execute("INSERT INTO ticket (id, sealed) VALUES (?, ?)", (row_id, sealed))
 
     def list_messages(self, case: FollowedCase) -> list[SentMessage]:
         """Return the messages that show this case, in the order they were sent."""
-        row_id = _row_id(case)
+        row_id = _build_row_id(case)
         with self._lock:
             cursor = self._connection.execute(
                 "SELECT sealed FROM ticket WHERE id = ? ORDER BY number", (row_id,)
@@ -275,7 +275,7 @@ class SavedCase:
             log.warning("pending_case_not_saved error=%s", error.message)
 
 
-def _row_id(case: FollowedCase) -> str:
+def _build_row_id(case: FollowedCase) -> str:
     """Return an id that includes the service, since two services may use the same case id."""
     return sha256("\n".join(map(str, (*parse_origin(case.service_url), case.case_id))).encode()).hexdigest()
 

@@ -26,7 +26,7 @@ class EventReader:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that this chunk completes; raises ValueError for an event that is too long."""
         found = []
-        for line in self._whole_lines(chunk):
+        for line in self._take_whole_lines(chunk):
             event = self._take(line)
             if event is not None:
                 found.append(event)
@@ -34,7 +34,7 @@ class EventReader:
             raise ValueError("an event is too long")
         return found
 
-    def _whole_lines(self, chunk: bytes) -> list[bytes]:
+    def _take_whole_lines(self, chunk: bytes) -> list[bytes]:
         """Return the lines that this chunk completes; a line is scanned once, when it is complete."""
         may_end = self._rest.endswith(b"\r") or b"\n" in chunk or b"\r" in chunk
         self._rest += chunk

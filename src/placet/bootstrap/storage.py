@@ -29,7 +29,7 @@ async def open_store(url: str) -> Store:
     `url` is `sqlite:///FILE`, a path, or `:memory:` for a database that ends with the process. Raises
     SettingsError for any other URL or an unusable path, and MigrationError for a schema of another version.
     """
-    path = _path_of(url)
+    path = _read_path(url)
     return open_memory_store() if path is None else await SqliteStore.open(path)
 
 
@@ -40,18 +40,18 @@ def open_memory_store() -> Store:
 
 def find_database_file(url: str) -> Path | None:
     """Return the file of the database, or None for one in memory. Raises SettingsError like open_store."""
-    return _path_of(url)
+    return _read_path(url)
 
 
 def database_exists(url: str) -> bool:
     """Return whether there is a database at this URL. Raises SettingsError for an unsupported URL."""
-    path = _path_of(url)
+    path = _read_path(url)
     return path is not None and path.is_file()
 
 
 def migrate_database(url: str) -> SchemaChange:
     """Bring the schema up to this version. Raises SettingsError or MigrationError."""
-    path = _path_of(url)
+    path = _read_path(url)
     if path is None:
         raise SettingsError("db: a database in memory cannot be migrated. Name a file.")
     state = migrate(path)
@@ -60,7 +60,7 @@ def migrate_database(url: str) -> SchemaChange:
 
 def back_up_database(url: str, target: Path) -> None:
     """Copy the database to a new file that only its owner can read. Raises SettingsError."""
-    path = _path_of(url)
+    path = _read_path(url)
     if path is None:
         raise SettingsError("db: a database in memory cannot be copied. Name a file.")
     if not path.is_file():
@@ -68,7 +68,7 @@ def back_up_database(url: str, target: Path) -> None:
     back_up(path, target)
 
 
-def _path_of(url: str) -> Path | None:
+def _read_path(url: str) -> Path | None:
     """Return the SQLite file of a URL or path, or None for a database in memory."""
     if url.startswith("sqlite:") and not url.startswith(SQLITE):
         raise SettingsError(f"db: {url!r} has too few slashes. Use sqlite:///FILE, with three slashes.")

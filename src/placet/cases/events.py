@@ -74,8 +74,8 @@ def record(
     state: Case | None = None,
 ) -> Event:
     """Return a new event for the chain that ends in `previous`; `state` is the case after its last event."""
-    data_digest = _data_digest(salt, data)
-    state_digest = "" if state is None else _data_digest(salt, _encode(replace(state, chain=_UNKNOWN_CHAIN)))
+    data_digest = _digest_data(salt, data)
+    state_digest = "" if state is None else _digest_data(salt, _encode(replace(state, chain=_UNKNOWN_CHAIN)))
     digest = _link_digest(case_id, seq, type, at, actor, data_digest, previous, state_digest)
     return Event(
         case_id=case_id,
@@ -109,11 +109,11 @@ def matches_state(event: Event, state: bytes) -> bool:
     """Return whether this is the encoded state of the case after the event."""
     chain = b'"chain":"%s"'
     recorded = state.replace(chain % event.digest.encode(), chain % _UNKNOWN_CHAIN.encode(), 1)
-    return event.state_digest == _data_digest(event.salt or "", recorded)
+    return event.state_digest == _digest_data(event.salt or "", recorded)
 
 
 def _is_intact(event: Event) -> bool:
-    if event.data is not None and event.data_digest != _data_digest(event.salt or "", event.data):
+    if event.data is not None and event.data_digest != _digest_data(event.salt or "", event.data):
         return False
     return event.digest == _link_digest(
         event.case_id,
@@ -127,7 +127,7 @@ def _is_intact(event: Event) -> bool:
     )
 
 
-def _data_digest(salt: str, data: bytes) -> str:
+def _digest_data(salt: str, data: bytes) -> str:
     return hashlib.sha256(salt.encode() + b"\0" + data).hexdigest()
 
 

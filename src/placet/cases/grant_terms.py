@@ -55,7 +55,7 @@ def is_grantable(call: Call) -> bool:
     """Whether a page may offer a grant for this call."""
     if call.get("high_risk", False) is not False:
         return False
-    arguments = _arguments(call)
+    arguments = _read_arguments(call)
     patterns = {name: {"exact": value} for name, value in arguments.items()}
     return _find_patterns_problem(patterns, arguments) is None
 
@@ -111,10 +111,10 @@ def _read_one(
 
 def _find_arguments(call: Call, decision: Mapping[str, Any]) -> Mapping[str, Any]:
     edited = decision.get("arguments") if decision.get("decision") == "edit" else None
-    return _arguments(call) if edited is None else edited
+    return _read_arguments(call) if edited is None else edited
 
 
-def _arguments(call: Call) -> Mapping[str, Any]:
+def _read_arguments(call: Call) -> Mapping[str, Any]:
     return call.get("arguments") or {}
 
 

@@ -167,7 +167,7 @@ def apply(case: Case, command: Command, *, now: datetime, salt: str) -> CaseStep
     rule = require(case, type(command), now=now)
     if isinstance(rule, Stay) or (isinstance(command, Expire) and now < case.expires_at):
         return CaseStep(case=case, events=(), expected_version=case.version)
-    return _transition(case, command, rule, now, salt)
+    return _build_transition(case, command, rule, now, salt)
 
 
 def require(case: Case, command: type[Command], *, now: datetime) -> Status | Stay:
@@ -211,7 +211,7 @@ def _is_too_late(case: Case, command: type[Command], now: datetime) -> bool:
     return case.live and command in _BOUND_BY_DEADLINE and now >= case.expires_at
 
 
-def _transition(case: Case, command: Command, to: Status, now: datetime, salt: str) -> CaseStep:
+def _build_transition(case: Case, command: Command, to: Status, now: datetime, salt: str) -> CaseStep:
     changes, facts = _EFFECTS[type(command)](case, command, now)
     if not facts:
         return CaseStep(case=case, events=(), expected_version=case.version)
@@ -301,7 +301,7 @@ def _expire(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
 def _remind(case: Case, command: Remind, now: datetime) -> ChangesAndFacts:
     still_due = tuple(at for at in case.reminders if at > command.reminder_at)
     reminded = {"reminders": still_due, "reminder_sent_at": now}
-    data = {"reminder_at": command.reminder_at, "message": _time_left(case, now)}
+    data = {"reminder_at": command.reminder_at, "message": _compute_time_left(case, now)}
     return reminded, [(stream.REMINDER, data)]
 
 
@@ -375,7 +375,7 @@ _EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], ChangesAndFacts
 }
 
 
-def _time_left(case: Case, now: datetime) -> str:
+def _compute_time_left(case: Case, now: datetime) -> str:
     minutes = max(0, int(((case.expires_at - now).total_seconds() + 30) // 60))  # timers run seconds late
     amount, unit = (minutes // 60, "hour") if minutes >= 120 else (minutes, "minute")
     return f"Review expires in {amount} {unit}{'' if amount == 1 else 's'}"

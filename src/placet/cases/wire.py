@@ -89,7 +89,7 @@ def poll_response(case: Case) -> PollResponse:
     return _POLLS[case.status](case)
 
 
-def _live(case: Case) -> PollResponse:
+def _describe_live_state(case: Case) -> PollResponse:
     return PollResponse(
         status=case.status.value,
         case_id=case.id,
@@ -147,9 +147,9 @@ def _build_cancelled(case: Case) -> PollResponse:
 
 
 _POLLS: Mapping[Status, Callable[[Case], PollResponse]] = {
-    Status.PENDING: _live,
-    Status.OPENED: _live,
-    Status.IN_PROGRESS: _live,
+    Status.PENDING: _describe_live_state,
+    Status.OPENED: _describe_live_state,
+    Status.IN_PROGRESS: _describe_live_state,
     Status.COMPLETED: _build_completed,
     Status.EXPIRED: _build_expired,
     Status.CANCELLED: _build_cancelled,

@@ -190,7 +190,7 @@ def _retry_after_s(response: httpx.Response, body: Mapping[str, Any]) -> float |
 
 
 @cache
-def _tls_context() -> ssl.SSLContext:
+def _build_tls_context() -> ssl.SSLContext:
     """Return the TLS context that all channels share: creating one is slow."""
     return httpx.create_ssl_context()
 
@@ -203,7 +203,7 @@ class _SecretPathTransport(httpx.AsyncBaseTransport):
         host = parts.hostname or ""
         is_direct = host in LOOPBACK_HOSTS or proxy_bypass(host)
         proxy = None if is_direct else getproxies().get(parts.scheme)
-        self._inner = httpx.AsyncHTTPTransport(verify=_tls_context(), proxy=proxy)
+        self._inner = httpx.AsyncHTTPTransport(verify=_build_tls_context(), proxy=proxy)
         self._prefix = parts.path.rstrip("/")
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

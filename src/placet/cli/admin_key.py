@@ -24,7 +24,7 @@ async def write_first_admin_key(store: KeyStore, db: str) -> Path | None:
     """
     if await store.list_api_keys():
         return None
-    path = _key_file_of(db)
+    path = _find_key_file(db)
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, OWNER_ONLY)
     except FileExistsError:
@@ -68,7 +68,7 @@ async def _has_key_soon(store: KeyStore) -> bool:
     return True
 
 
-def _key_file_of(db: str) -> Path:
+def _find_key_file(db: str) -> Path:
     """Return the path beside the database; for a database in memory, a path in a new temporary folder."""
     database = find_database_file(db)
     if database is None:

@@ -165,7 +165,7 @@ async def _ask(call_for: Callable[[], httpx.Request], waiting: CaseWait) -> None
         raise
     case = read_case(response.status_code, content, url=str(call.url), now=datetime.now(UTC))
     if case is None:
-        raise _refusal_from_reply(response.status_code, _object(content))
+        raise _refusal_from_reply(response.status_code, _parse_object(content))
     await follow(PendingCase(case=case, credentials=select_credentials(call)), waiting)
 
 
@@ -204,7 +204,7 @@ def _can_receive_presses(how: WaitOptions) -> bool:
     return any(can_receive_answers(via, os.environ) for via in how.vias)
 
 
-def _object(content: bytes) -> CaseContext:
+def _parse_object(content: bytes) -> CaseContext:
     try:
         found = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

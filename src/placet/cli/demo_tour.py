@@ -62,7 +62,7 @@ class DemoTour:
         base = self._parts.settings.public_url
         click.echo(f"\n  Placet is running at {base}\n  Open it in your browser, or one of its questions:\n")
         for link in self._demo.links:
-            click.echo(f"  {_bold(_display_name(link.type))}: {link.prompt}\n    {link.url}\n")
+            click.echo(f"  {_format_bold(_format_name(link.type))}: {link.prompt}\n    {link.url}\n")
         click.echo(f"  Or see all of them in the inbox:\n    {base}{INBOX}")
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
@@ -98,7 +98,7 @@ class DemoTour:
         self._print_event(body["case_id"], f"callback received and verified: {body['event']}")
 
     def _print_event(self, case_id: str, words: str) -> None:
-        name = f"{_display_name(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
+        name = f"{_format_name(self._types.get(case_id, 'case')):<12}  …{case_id[-6:]}"
         click.echo(f"  {clock.now().astimezone():%H:%M:%S}  {name}  {words}")
 
 
@@ -107,11 +107,11 @@ def _format_command() -> str:
     return "placet" if which("placet") else sys.argv[0]
 
 
-def _bold(text: str) -> str:
+def _format_bold(text: str) -> str:
     """Return the text in bold, if the output supports it."""
     plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "") in ("", "dumb")
     return text if plain else click.style(text, bold=True)
 
 
-def _display_name(type: str) -> str:
+def _format_name(type: str) -> str:
     return type.replace("_", " ")

@@ -73,7 +73,7 @@ def refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     known = OTHER_VARIABLES | {f"{PREFIX}{name.upper()}" for name in Settings.__struct_fields__}
     for name in unknown:
         if name not in known and (MISSPELLED_PREFIX.match(name) or _spell_properly(name) in known):
-            raise _unknown_variable_error(name, known)
+            raise _build_unknown_variable_error(name, known)
 
 
 def _spell_properly(name: str) -> str:
@@ -89,7 +89,7 @@ def is_from_kubernetes(name: str, value: str) -> bool:
     return KUBERNETES.fullmatch(name) is not None
 
 
-def _unknown_variable_error(name: str, known: Collection[str]) -> SettingsError:
+def _build_unknown_variable_error(name: str, known: Collection[str]) -> SettingsError:
     from difflib import get_close_matches
 
     near = get_close_matches(_spell_properly(name), sorted(known), n=1, cutoff=0.8)

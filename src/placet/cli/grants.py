@@ -48,10 +48,10 @@ def list_grants(
         (
             one.id,
             one.state,
-            _safe(one.tool),
+            _format_safely(one.tool),
             f"{one.uses_left}/{one.uses}",
             one.expires_at,
-            _safe(one.granted_by),
+            _format_safely(one.granted_by),
         )
         for one in found
     ]
@@ -72,8 +72,8 @@ def show(grant_id: str, db: str | None, config: Path | None, as_json: bool) -> N
     if as_json:
         print_result(msgspec.to_builtins(found))
         return
-    for name, value in _lines(found):
-        click.echo(f"{name:<11} {_safe(value)}")
+    for name, value in _list_lines(found):
+        click.echo(f"{name:<11} {_format_safely(value)}")
 
 
 @grant.command()
@@ -114,7 +114,7 @@ async def _load_grant(store: Store, grant_id: str) -> GrantView:
     return grant_view(found, now=clock.now())
 
 
-def _lines(grant: GrantView) -> list[tuple[str, Any]]:
+def _list_lines(grant: GrantView) -> list[tuple[str, Any]]:
     lines = [
         ("grant", f"{grant.id}, {grant.state}"),
         ("tool", grant.tool),
@@ -128,13 +128,13 @@ def _lines(grant: GrantView) -> list[tuple[str, Any]]:
     if grant.revoked_at is not None:
         lines.append(("revoked", f"{grant.revoked_at.isoformat()} by {grant.revoked_by}"))
     patterns = {} if grant.patterns is None else grant.patterns
-    return [*lines, *(("covers", f"{name} {_pattern(one)}") for name, one in patterns.items())]
+    return [*lines, *(("covers", f"{name} {_format_pattern(one)}") for name, one in patterns.items())]
 
 
-def _pattern(pattern: dict[str, Any]) -> str:
+def _format_pattern(pattern: dict[str, Any]) -> str:
     return " ".join(f"{name} {msgspec.json.encode(value).decode()}" for name, value in pattern.items())
 
 
-def _safe(text: object) -> str:
+def _format_safely(text: object) -> str:
     """Return text of agents and reviewers, escaped for a terminal."""
     return mark_hidden(str(text))

@@ -66,10 +66,13 @@ def list_keys(db: str | None, config: Path | None, as_json: bool) -> None:
     keys = run_with_store(load_settings(config, db=db).settings.db, lambda store: store.list_api_keys())
     if as_json:
         print_json(
-            [{"id": one.id, "name": one.name, "scopes": one.scopes, "state": _state(one)} for one in keys]
+            [
+                {"id": one.id, "name": one.name, "scopes": one.scopes, "state": _describe_state(one)}
+                for one in keys
+            ]
         )
         return
-    rows = [(one.id, one.name, " ".join(one.scopes), one.created_at, _state(one)) for one in keys]
+    rows = [(one.id, one.name, " ".join(one.scopes), one.created_at, _describe_state(one)) for one in keys]
     print_table(("id", "name", "scopes", "created", "state"), rows, empty="There are no keys yet.")
 
 
@@ -85,7 +88,7 @@ def revoke(key_id: str, db: str | None, config: Path | None) -> None:
     click.echo(f"Revoked {key_id}.", err=True)
 
 
-def _state(key: ApiKey) -> str:
+def _describe_state(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return "revoked"
     return "active" if key.is_valid(clock.now()) else "expired"

@@ -24,7 +24,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empt
     if not rows:
         click.echo(empty, err=True)
         return
-    texts = [[_cell(value) for value in row] for row in rows]
+    texts = [[_format_cell(value) for value in row] for row in rows]
     lines = format_aligned(header, texts)
     columns = get_terminal_width(sys.stdout) if sys.stdout.isatty() else None
     if columns is not None and max(map(display_width, lines)) > columns:
@@ -33,7 +33,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, empt
         click.echo(line)
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, datetime):

@@ -31,7 +31,7 @@ def pending() -> None:
 @json_option
 def list_pending(as_json: bool) -> None:
     """List pending cases, most urgent first."""
-    found = _all()
+    found = _list_all()
     if as_json:
         results.print_result([results.build_open_view(one.case, None) for one in found])
         return
@@ -59,7 +59,8 @@ def resume(case_id: str | None, how: WaitOptions) -> None:
     were already notified are notified again only with --via.
     """
     chosen = [
-        _renotify_if_requested(one, how) for one in ([_find_case(case_id)] if case_id is not None else _all())
+        _renotify_if_requested(one, how)
+        for one in ([_find_case(case_id)] if case_id is not None else _list_all())
     ]
     how = _with_channels(chosen, how)
     if case_id is not None:
@@ -78,7 +79,7 @@ def forget(case_ids: tuple[str, ...], forget_all: bool, as_json: bool) -> None:
     """Forget cases. At the service, they stay open until they are answered or expire."""
     if not case_ids and not forget_all:
         raise click.UsageError("Pass the ids of the cases to forget, or --all.")
-    chosen = _all() if forget_all else [_find_case(case_id) for case_id in case_ids]
+    chosen = _list_all() if forget_all else [_find_case(case_id) for case_id in case_ids]
     cases = PendingCases(default_path())
     try:
         for one in chosen:
@@ -127,7 +128,7 @@ def _with_channels(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:
     return replace(how, also=tuple(dict.fromkeys(channels)))
 
 
-def _all() -> list[PendingCase]:
+def _list_all() -> list[PendingCase]:
     if not default_path().exists():
         return []
     cases = PendingCases(default_path())
@@ -139,7 +140,7 @@ def _all() -> list[PendingCase]:
 
 def _find_case(case_id: str) -> PendingCase:
     """Return the case with this id; the most urgent one if two services use the same id."""
-    for one in _all():
+    for one in _list_all():
         if one.case.case_id == case_id:
             return one
     raise CaseNotFound(f"No case {case_id!r} is pending; `placet pending list` shows which are.")

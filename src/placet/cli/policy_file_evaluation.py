@@ -53,24 +53,24 @@ def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
         "outcome": found.outcome,
         "reason": found.reason,
         "decidedBy": found.decided_by.policy.name if found.decided_by else None,
-        "matched": _names(found.matched),
-        "clean": _names(found.clean),
+        "matched": _list_names(found.matched),
+        "clean": _list_names(found.clean),
         "unchecked": [{"policy": one.applied.policy.name, "reason": one.reason} for one in found.unchecked],
-        "notReached": _names(found.not_reached),
+        "notReached": _list_names(found.not_reached),
         "findings": [_view_finding(msgspec.to_builtins(one)) for one in found.findings],
         "nearMisses": [_view_finding(msgspec.to_builtins(one)) for one in found.near_misses],
-        "text": _encodable(piece.text),
+        "text": _make_encodable(piece.text),
     }
 
 
-def _names(applied: tuple[AppliedPolicy, ...]) -> list[str]:
+def _list_names(applied: tuple[AppliedPolicy, ...]) -> list[str]:
     return [one.policy.name for one in applied]
 
 
 def _view_finding(finding: dict[str, Any]) -> dict[str, Any]:
     """Return the finding with a text that can be encoded."""
-    return {**finding, "text": _encodable(finding["text"])}
+    return {**finding, "text": _make_encodable(finding["text"])}
 
 
-def _encodable(text: str) -> str:
+def _make_encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()

@@ -9,7 +9,7 @@ _LIGHT_DRAWN = {(not upper, not lower): block for (upper, lower), block in _DARK
 
 def draw_qr_lines(link: str, *, coloured: bool) -> list[str]:
     """Return the lines to print. Without colours, it is drawn for light text on a dark background."""
-    rows = _rows(link)
+    rows = _draw_rows(link)
     blocks = _DARK_DRAWN if coloured else _LIGHT_DRAWN
     lines = []
     for upper, lower in zip(rows[::2], rows[1::2], strict=True):
@@ -20,10 +20,10 @@ def draw_qr_lines(link: str, *, coloured: bool) -> list[str]:
 
 def measure_qr_code(link: str) -> int:
     """Return its width in columns."""
-    return len(_rows(link)[0])
+    return len(_draw_rows(link)[0])
 
 
-def _rows(link: str) -> list[list[bool]]:
+def _draw_rows(link: str) -> list[list[bool]]:
     """Return the rows of modules with the margin: an even number of rows, True for dark."""
     import segno
 

@@ -83,9 +83,11 @@ def list_approvals(status: str, size: int, as_json: bool, **where: Any) -> None:
             one["id"],
             datetime.fromisoformat(one["createdAt"]),
             *([one["status"]] if mixed else []),
-            *map(_cell, _ends(one)),
-            _cell(one["policyName"] or one["detectionSource"]),
-            _cell(one["agentMessageText"] or " ".join(map(_json, one["agentMessageData"] or ()))),
+            *map(_format_cell, _ends(one)),
+            _format_cell(one["policyName"] or one["detectionSource"]),
+            _format_cell(
+                one["agentMessageText"] or " ".join(map(_format_json, one["agentMessageData"] or ()))
+            ),
         )
         for one in page["content"]
     ]
@@ -114,7 +116,7 @@ def show(approval_id: str, as_json: bool, **where: Any) -> None:
                 f"{label:<12} {to_single_line(str(value))}"
             )  # a match of two lines must not look like two facts
     for part in found["agentMessageData"] or ():
-        click.echo(f"{'data':<12} {_json(part)}")
+        click.echo(f"{'data':<12} {_format_json(part)}")
     if found["resolution"] is not None:
         said = found["resolution"]["message"]
         who = found["resolution"]["resolvedBy"] or "nobody"
@@ -174,10 +176,10 @@ def _ends(approval: dict[str, Any]) -> tuple[str, str]:
     return (caller, agent) if approval["agentMessageRole"] == "user" else (agent, caller)
 
 
-def _json(part: Any) -> str:
+def _format_json(part: Any) -> str:
     """Return a data part on one line. The agent receives it like the texts."""
     return escape_hidden_in_json(msgspec.json.encode(part).decode())
 
 
-def _cell(text: str) -> str:
+def _format_cell(text: str) -> str:
     return truncate(to_single_line(text), MAX_CELL_LENGTH)

@@ -152,8 +152,8 @@ def remove_group(name: str, members: tuple[str, ...], permissions: tuple[str, ..
 
     def change(known: dict[str, Any]) -> dict[str, Any]:
         return {
-            "members": _without(known["members"], members),
-            "permissions": _without(known["permissions"], permissions),
+            "members": _list_without(known["members"], members),
+            "permissions": _list_without(known["permissions"], permissions),
         }
 
     async def reduce(relay: Operations) -> None:
@@ -191,7 +191,7 @@ async def amend_record(
             return saved
         except PlacetError as refusal:
             present = await _find_record(relay, operations, name) if refusal.status == CONFLICT else known
-            if _rev(present) == _rev(known):
+            if _read_revision(present) == _read_revision(known):
                 raise
             known = present
     raise RelayConflict(f"{name} was changed at the same time. Try again.")
@@ -207,7 +207,7 @@ async def _find_record(relay: Operations, operations: RecordOperations, name: st
     return found
 
 
-def _rev(known: dict[str, Any] | None) -> int | None:
+def _read_revision(known: dict[str, Any] | None) -> int | None:
     return None if known is None else known["rev"]
 
 
@@ -215,5 +215,5 @@ def _with(known: Iterable[str], more: Iterable[str]) -> list[str]:
     return list(dict.fromkeys((*known, *more)))
 
 
-def _without(known: Iterable[str], fewer: tuple[str, ...]) -> list[str]:
+def _list_without(known: Iterable[str], fewer: tuple[str, ...]) -> list[str]:
     return [one for one in known if one not in fewer]

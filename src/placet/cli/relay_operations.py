@@ -63,7 +63,7 @@ def run_registry(where: dict[str, Any], work: OperationsUse[T], *, create: bool 
     otherwise.
     """
     settings = load_settings(where["config"], db=where["db"]).settings
-    other = _other_server(settings)
+    other = _name_other_server(settings)
     server = (
         where["server"] or (other if where["db"] is None else None) or _server_without_file(where, settings)
     )
@@ -124,7 +124,7 @@ def _server_without_file(where: dict[str, Any], settings: Settings) -> str | Non
     return settings.public_url if named and not usable else None
 
 
-def _other_server(settings: Settings) -> str | None:
+def _name_other_server(settings: Settings) -> str | None:
     """Return the server that the environment names if it is not that of the settings."""
     named = os.environ.get(SERVER, "").rstrip("/")
     return named if named not in ("", settings.public_url) else None

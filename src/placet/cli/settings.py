@@ -30,7 +30,7 @@ def settings(config: Path | None, as_json: bool, **flags: Any) -> None:
         return
     single = {name: value for name, value in values.items() if not isinstance(value, dict)}
     width = max(map(len, single))
-    shown = {name: _toml(value) for name, value in single.items()}
+    shown = {name: _format_value(value) for name, value in single.items()}
     column = max(map(len, shown.values()))
     for name, text in shown.items():
         click.echo(f"{name.ljust(width)} = {text.ljust(column)}  # {found.origins[name]}")
@@ -46,15 +46,15 @@ def _print_table(name: str, table: Mapping[str, Any]) -> None:
     if single:
         click.echo(f"\n[{name}]")
     for key, one in single.items():
-        click.echo(f"{_key(key)} = {_toml(one)}")
+        click.echo(f"{_format_key(key)} = {_format_value(one)}")
     for key, one in table.items():
         if isinstance(one, dict):
-            _print_table(f"{name}.{_key(key)}", one)
+            _print_table(f"{name}.{_format_key(key)}", one)
 
 
-def _key(name: str) -> str:
-    return name if BARE.fullmatch(name) else _toml(name)
+def _format_key(name: str) -> str:
+    return name if BARE.fullmatch(name) else _format_value(name)
 
 
-def _toml(value: object) -> str:
+def _format_value(value: object) -> str:
     return '""' if value is None else msgspec.json.encode(value).decode()

@@ -109,11 +109,11 @@ def verify_signature(
     usage error.
     """
     origins = _list_trusted_origins(trusted) if jwks is None else frozenset()
-    poll = _document(source, key or _own_key(source))
-    named = _signer_of(poll)
+    poll = _read_document(source, key or _find_own_key(source))
+    named = _name_signer(poll)
     if jwks is None:
         _require_trusted(named, origins)
-    verified = verify_result(poll, _document(jwks or named, None))
+    verified = verify_result(poll, _read_document(jwks or named, None))
     if as_json:
         print_json(verified)
         return
@@ -159,7 +159,7 @@ def _require_trusted(keys_url: str, origins: frozenset[Origin]) -> None:
         )
 
 
-def _own_key(source: str) -> str | None:
+def _find_own_key(source: str) -> str | None:
     """Return the key of the environment if the document is on the server of the environment."""
     try:
         is_own_server = parse_origin(source) == parse_origin(
@@ -170,7 +170,7 @@ def _own_key(source: str) -> str | None:
     return os.environ.get("PLACET_KEY") if is_own_server else None
 
 
-def _document(source: str, key: str | None) -> Mapping[str, Any]:
+def _read_document(source: str, key: str | None) -> Mapping[str, Any]:
     raw = _fetch(source, key) if "://" in source else _read(source)
     try:
         found = json.loads(raw, object_pairs_hook=_read_object)
@@ -226,7 +226,7 @@ def _reason(answer: httpx.Response) -> str:
         return "."
 
 
-def _signer_of(poll: Mapping[str, Any]) -> str:
+def _name_signer(poll: Mapping[str, Any]) -> str:
     result = poll.get("result")
     signature = result.get("signature") if isinstance(result, dict) else None
     signer = signature.get("signer") if isinstance(signature, dict) else None

@@ -41,7 +41,7 @@ AgentCallbackUrl = Annotated[str, Meta(max_length=2048)]
 SpecVersion = Annotated[str, Meta(max_length=20, extra_json_schema={"enum": list(SPEC_VERSIONS)})]
 
 
-def _about(text: str) -> Meta:
+def _describe(text: str) -> Meta:
     return Meta(description=text)
 
 
@@ -53,57 +53,63 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """The question of a service to a reviewer."""
 
     type: CaseType
-    prompt: Annotated[Prompt, _about("The question in one sentence, for a person.")]
-    message: Annotated[MessageText | None, _about("A summary for the agent to relay; else the prompt.")] = (
-        None
-    )
-    context: Annotated[dict[str, Any], _about("What the person needs to see and choose from.")] = field(
+    prompt: Annotated[Prompt, _describe("The question in one sentence, for a person.")]
+    message: Annotated[
+        MessageText | None, _describe("A summary for the agent to relay; else the prompt.")
+    ] = None
+    context: Annotated[dict[str, Any], _describe("What the person needs to see and choose from.")] = field(
         default_factory=dict
     )
     timeout: Annotated[
-        TimeoutText | None, _about("How long the case stays open: 30m, 24h, 7d, 1d12h, PT24H, P7D.")
+        TimeoutText | None,
+        _describe("How long the case stays open: 30m, 24h, 7d, 1d12h, PT24H, P7D."),
     ] = None
     default_action: Annotated[
         DefaultAction | None,
-        _about("What you will do if there is no answer in time; Placet reports it and does nothing itself."),
+        _describe(
+            "What you will do if there is no answer in time; Placet reports it and does nothing itself."
+        ),
     ] = None
     allow_default_approve: Annotated[
-        bool, _about("Set to true to allow `approve` as default_action. Some types never allow it.")
+        bool,
+        _describe("Set to true to allow `approve` as default_action. Some types never allow it."),
     ] = False
     callback_url: Annotated[
-        CallbackUrl | None, _about("Where to POST the outcome: a public https address of yours.")
+        CallbackUrl | None, _describe("Where to POST the outcome: a public https address of yours.")
     ] = None
     hitl_callback_url: Annotated[
         AgentCallbackUrl | None,
-        _about(
+        _describe(
             "The field of this name in the agent's request: used if there is no `callback_url`. An address "
             "that cannot be called is left out, with a warning in the 202."
         ),
     ] = None
     reader: Annotated[
         CaseReader | None,
-        _about("Who else may poll and stream this case: the agent that called you."),
+        _describe("Who else may poll and stream this case: the agent that called you."),
     ] = None
     reminder_at: Annotated[
-        Timestamp | Reminders | None, _about("When to remind the person, between now and the deadline.")
+        Timestamp | Reminders | None,
+        _describe("When to remind the person, between now and the deadline."),
     ] = None
     inline_actions: Annotated[
-        InlineActions | None, _about("If present, inline submit is offered, for these actions only.")
+        InlineActions | None,
+        _describe("If present, inline submit is offered, for these actions only."),
     ] = None
-    actions: Annotated[CustomActions | None, _about("The actions of a custom x-… type.")] = None
+    actions: Annotated[CustomActions | None, _describe("The actions of a custom x-… type.")] = None
     affirmative_actions: Annotated[
-        InlineActions | None, _about("Those of the actions of a custom x-… type that are a yes.")
+        InlineActions | None, _describe("Those of the actions of a custom x-… type that are a yes.")
     ] = None
     only_reviewer: Annotated[
         ReviewerName | None,
-        _about(
+        _describe(
             "The one person whom you ask, by a name of your own. If they hand the question back and have not "
             "passed it on, the case is cancelled. Without this, a case that is handed back stays open."
         ),
     ] = None
     four_eyes: Annotated[
         bool,
-        _about(
+        _describe(
             "Set to true if you, and those in `asked_by`, must not be able to say yes. A yes then needs a "
             "person whom the server knows: a review link is not enough. A server may require it for every "
             "case."
@@ -111,16 +117,17 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     ] = False
     asked_by: Annotated[
         AskerNames,
-        _about("With the four-eyes rule: names of the people who asked through you. They cannot approve."),
+        _describe("With the four-eyes rule: names of the people who asked through you. They cannot approve."),
     ] = ()
-    previous_case_id: Annotated[CaseId | None, _about("The case of yours that this one continues.")] = None
+    previous_case_id: Annotated[CaseId | None, _describe("The case of yours that this one continues.")] = None
     surface: Surface | None = None
     verification_policy: VerificationPolicy | None = None
     spec_version: Annotated[
-        SpecVersion | None, _about("The protocol version of the `hitl` object you want; else the newest.")
+        SpecVersion | None,
+        _describe("The protocol version of the `hitl` object you want; else the newest."),
     ] = None
-    service: Annotated[Name | None, _about("The name of the service, as shown to the person.")] = None
-    agent: Annotated[Name | None, _about("The name of the agent, as shown to the person.")] = None
+    service: Annotated[Name | None, _describe("The name of the service, as shown to the person.")] = None
+    agent: Annotated[Name | None, _describe("The name of the agent, as shown to the person.")] = None
 
 
 def draft_from(fields: dict[str, Any]) -> CaseDraft:

@@ -65,7 +65,7 @@ def build_grants(
             uses=terms.uses,
             granted_at=now,
             expires_at=now + terms.lasts_for,
-            granted_by=_person(answer),
+            granted_by=_name_person(answer),
             case_id=case.id,
             call_id=terms.call_id,
         )
@@ -101,7 +101,7 @@ class GrantService:
         for _ in range(ATTEMPTS):
             used = await self._store.get_grant_use(owner, key)
             if used is not None:
-                return await self._used_before(used, digest)
+                return await self._find_earlier_use(used, digest)
             granted = await self._store.list_usable_grants(owner, call.tool, self.now())
             grant = find_covering_grant(granted, call.tool, call.arguments, agent=call.agent, now=self.now())
             if grant is None:
@@ -139,7 +139,7 @@ class GrantService:
     async def _revoke(self, grant: Grant, actor: str) -> Grant:
         for _ in range(ATTEMPTS):
             async with self._turn(grant.case_id):
-                case, current = await self._current(grant.id)
+                case, current = await self._get_current(grant.id)
                 if current.revoked_at is not None:
                     return current
                 revoked = current.revoke(by=actor, now=self.now())
@@ -150,7 +150,7 @@ class GrantService:
                 return revoked
         raise Unavailable()
 
-    async def _used_before(self, used: GrantUse, digest: str) -> Grant | None:
+    async def _find_earlier_use(self, used: GrantUse, digest: str) -> Grant | None:
         if used.call_digest != digest:
             raise ValidationFailed("This key was used for another call. Use a new key for every call.")
         grant = await self._store.get_grant(used.grant_id)
@@ -161,8 +161,8 @@ class GrantService:
         self, grant_id: str, call: GrantedCall, principal: Principal, key: str, digest: str
     ) -> Grant | None:
         """Use the grant once. Return None if it no longer covers the call; another one may."""
-        async with self._turn((await self._current(grant_id))[1].case_id):
-            case, grant = await self._current(grant_id)
+        async with self._turn((await self._get_current(grant_id))[1].case_id):
+            case, grant = await self._get_current(grant_id)
             if not grant.covers(call.tool, call.arguments, agent=call.agent, now=self.now()):
                 return None
             spent = grant.spend()
@@ -177,7 +177,7 @@ class GrantService:
             order = UseGrant(actor=get_actor(principal), grant=spent, call=_build_log_entry(call, digest))
             return spent if await self._commit(case, order, spent, use) else None
 
-    async def _current(self, grant_id: str) -> tuple[Case, Grant]:
+    async def _get_current(self, grant_id: str) -> tuple[Case, Grant]:
         """Read the case, then the grant: if the grant changes in between, the case's version is outdated."""
         first = await self._store.get_grant(grant_id)
         case = await self._store.get_case(first.case_id) if first is not None else None
@@ -203,7 +203,7 @@ class GrantService:
         return self._turns.setdefault(case_id, asyncio.Lock())
 
 
-def _person(answer: Answer) -> str:
+def _name_person(answer: Answer) -> str:
     known = answer.responded_by
     return (known and (known.email or known.name)) or answer.actor
 

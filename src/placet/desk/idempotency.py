@@ -34,7 +34,11 @@ def digest(*parts: str | bytes) -> str:
 
 def seal(answer: bytes, *, owner: str, key: str, case_id: str) -> bytes:
     """Encrypt the response with a key derived from the idempotency key."""
-    return case_id.encode() + b"\n" + AESGCM(_sealing_key(owner, key, case_id)).encrypt(_NONCE, answer, None)
+    return (
+        case_id.encode()
+        + b"\n"
+        + AESGCM(_derive_sealing_key(owner, key, case_id)).encrypt(_NONCE, answer, None)
+    )
 
 
 def unseal(replay: IdempotencyRecord, *, key: str, request_digest: str) -> tuple[str, bytes]:
@@ -43,7 +47,9 @@ def unseal(replay: IdempotencyRecord, *, key: str, request_digest: str) -> tuple
         raise ValidationFailed("This Idempotency-Key was used with a different body; use a new key.")
     case_id, _, sealed = replay.sealed_response.partition(b"\n")
     try:
-        opened = AESGCM(_sealing_key(replay.owner, key, case_id.decode())).decrypt(_NONCE, sealed, None)
+        opened = AESGCM(_derive_sealing_key(replay.owner, key, case_id.decode())).decrypt(
+            _NONCE, sealed, None
+        )
     except InvalidTag as error:
         raise ValidationFailed(
             "The first response to this Idempotency-Key cannot be decrypted. Use a new key."
@@ -51,5 +57,5 @@ def unseal(replay: IdempotencyRecord, *, key: str, request_digest: str) -> tuple
     return case_id.decode(), opened
 
 
-def _sealing_key(owner: str, key: str, case_id: str) -> bytes:
+def _derive_sealing_key(owner: str, key: str, case_id: str) -> bytes:
     return bytes.fromhex(digest("placet replay", owner, key, case_id))

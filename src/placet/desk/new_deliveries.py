@@ -36,17 +36,17 @@ def _build_for_event(case: Case, event: Event, message_id: Callable[[], str]) ->
     owed = []
     if case.callback_url is not None:
         body = build_callback_body(case, event)
-        owed.append(_delivery(case, event, message_id(), WEBHOOK, case.callback_url, body))
+        owed.append(_build_delivery(case, event, message_id(), WEBHOOK, case.callback_url, body))
     is_closed = event.type in FINAL
     if is_closed and case.subject.entry_point == RELAY and case.subject.ref is not None:
         # Each hold is a separate target: a slow agent delays only its own deliveries.
         target = f"{RELAY}:{case.subject.ref}"
         body = msgspec.json.encode(HoldRelease(hold_id=case.subject.ref, case_id=case.id))
-        owed.append(_delivery(case, event, message_id(), RELAY, target, body))
+        owed.append(_build_delivery(case, event, message_id(), RELAY, target, body))
     return owed
 
 
-def _delivery(case: Case, event: Event, id: str, courier: str, target: str, body: bytes) -> Delivery:
+def _build_delivery(case: Case, event: Event, id: str, courier: str, target: str, body: bytes) -> Delivery:
     return Delivery(
         id=id,
         case_id=case.id,

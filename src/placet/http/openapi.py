@@ -45,7 +45,7 @@ _ERROR_HEADERS: Mapping[int, str] = {
 
 def list_wire_errors() -> tuple[type[PlacetError], ...]:
     """Return every error that a client can receive, in the order of their definition."""
-    return tuple(error for error in _family(PlacetError) if error.status != 500)
+    return tuple(error for error in _list_family(PlacetError) if error.status != 500)
 
 
 def list_wire_codes() -> list[str]:
@@ -53,10 +53,10 @@ def list_wire_codes() -> list[str]:
     return list(dict.fromkeys(error.code for error in list_wire_errors()))
 
 
-def _family(error: type[PlacetError]) -> Iterator[type[PlacetError]]:
+def _list_family(error: type[PlacetError]) -> Iterator[type[PlacetError]]:
     yield error
     for kind in error.__subclasses__():
-        yield from _family(kind)
+        yield from _list_family(kind)
 
 
 ErrorCode = Annotated[

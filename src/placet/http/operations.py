@@ -135,7 +135,7 @@ class HttpOperations:
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
         try:
             reply = await self._http.request(
-                address.method, self._url(address, arguments), content=content, headers=headers
+                address.method, self._build_url(address, arguments), content=content, headers=headers
             )
         except httpx.HTTPError as error:
             raise self._describe_failure(error) from error
@@ -145,7 +145,7 @@ class HttpOperations:
         """See `Operations`."""
         address = self._operations[operation]
         try:
-            async with self._http.stream(address.method, self._url(address, arguments)) as reply:
+            async with self._http.stream(address.method, self._build_url(address, arguments)) as reply:
                 if reply.status_code != 200:
                     await reply.aread()
                     self._read_reply(reply)
@@ -154,7 +154,7 @@ class HttpOperations:
         except httpx.HTTPError as error:
             raise self._describe_failure(error) from error
 
-    def _url(self, address: OperationAddress, arguments: Mapping[str, str | None]) -> httpx.URL:
+    def _build_url(self, address: OperationAddress, arguments: Mapping[str, str | None]) -> httpx.URL:
         found = _Arguments(address.variables, arguments)
         if any(step in ("", ".", "..") or "/" in step for step in found.path.values()):
             raise CaseNotFound("A name must not be empty or contain a slash.")

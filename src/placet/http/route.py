@@ -61,7 +61,7 @@ _VARIABLE = re.compile(r"{(\w+)(:path)?}")
 _DECLARED = "__routes__"
 
 
-async def _no_handler(*_: Any) -> Any:
+async def _refuse_without_handler(*_: Any) -> Any:
     raise NotImplementedError("This route has no handler here; bind it with HttpApi.routes().")
 
 
@@ -155,7 +155,7 @@ class Route(Struct, frozen=True, kw_only=True):
     """How `handler` is called: with an ApiRequest (`operation`), with a Starlette request (`response`), or
     as raw ASGI, returning a RawReply (`raw`) or sending it (`raw_stream`). `mounted` has no handler: an ASGI
     application serves every path with this beginning."""
-    handler: Callable[..., Awaitable[Any]] = _no_handler
+    handler: Callable[..., Awaitable[Any]] = _refuse_without_handler
 
     @property
     def status(self) -> int:
@@ -251,7 +251,7 @@ class RouteGroup(Struct, frozen=True, kw_only=True):
                 summary=summary,
                 description=" ".join(part for part in (details, options.get("description", "")) if part),
                 credential=credential,
-                parameters=(*declared, *_query_parameters(options.get("query"))),
+                parameters=(*declared, *_list_query_parameters(options.get("query"))),
                 repeatable=options.get("repeatable", ()),
                 body=_as_body(options.get("body")),
                 replies=options.get("replies") or (_as_reply(options.get("reply"), status),),
@@ -334,16 +334,16 @@ def _read_docstring(function: Any) -> tuple[str, str]:
     return first.rstrip("."), " ".join(rest.split())
 
 
-def _query_parameters(query: type[Struct] | None) -> Iterator[Parameter]:
+def _list_query_parameters(query: type[Struct] | None) -> Iterator[Parameter]:
     if query is None:
         return
     hints = get_type_hints(query, include_extras=True)
     for field in fields(query):
-        hint, description = _plain_type(hints[field.name])
+        hint, description = _find_plain_type(hints[field.name])
         yield Parameter(name=field.encode_name, location="query", type=hint, description=description)
 
 
-def _plain_type(hint: Any) -> tuple[Any, str]:
+def _find_plain_type(hint: Any) -> tuple[Any, str]:
     """Return the type without None, which a query cannot carry, and its description."""
     description = ""
     extras: tuple[Any, ...] = ()

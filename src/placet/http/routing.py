@@ -46,10 +46,11 @@ class RouteServer:
             if route.handling in ("operation", "response"):
                 by_path.setdefault(route.path, {})[route.method] = route
         return [
-            self._starlette_route(path, by_path[path]) for path in sorted(by_path, key=build_path_sort_key)
+            self._build_starlette_route(path, by_path[path])
+            for path in sorted(by_path, key=build_path_sort_key)
         ]
 
-    def _starlette_route(self, path: str, methods: dict[str, Route]) -> StarletteRoute:
+    def _build_starlette_route(self, path: str, methods: dict[str, Route]) -> StarletteRoute:
         async def serve(request: Request) -> Response:
             route = methods["GET" if request.method == "HEAD" else request.method]
             if route.handling == "response":

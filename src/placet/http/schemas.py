@@ -16,7 +16,7 @@ class ComponentSchemas:
     def __init__(self, *, read: Iterable[Any], written: Iterable[Any]) -> None:
         asked, answered = list(read), list(written)
         models = [*asked, *answered]
-        structs = list(_structs(models))
+        structs = list(_list_structs(models))
         drawn, components = msgspec.json.schema_components([*models, *structs], ref_template=REFERENCE)
         self._drawn = {repr(model): schema for model, schema in zip(models, drawn, strict=False)}
         self.components: dict[str, Schema] = components
@@ -24,8 +24,8 @@ class ComponentSchemas:
             struct: schema["$ref"].rpartition("/")[2]
             for struct, schema in zip(structs, drawn[len(models) :], strict=True)
         }
-        also_read = set(_structs(asked))
-        for struct in _structs(answered):
+        also_read = set(_list_structs(asked))
+        for struct in _list_structs(answered):
             if struct not in also_read:
                 components[names[struct]] = as_written(components[names[struct]], struct)
 
@@ -43,21 +43,21 @@ def as_written(schema: Schema, struct: type[Struct]) -> Schema:
         if "default" not in shown:
             continue
         bare = {key: value for key, value in shown.items() if key != "default"}
-        if _plain(struct).__struct_config__.omit_defaults:
-            properties[name] = _never_null(bare) if shown["default"] is None else bare
+        if _find_generic_struct(struct).__struct_config__.omit_defaults:
+            properties[name] = _drop_null(bare) if shown["default"] is None else bare
         else:
             properties[name] = bare
             required.append(name)
     return {**schema, "properties": properties, "required": required}
 
 
-def _plain(struct: Any) -> type[Struct]:
+def _find_generic_struct(struct: Any) -> type[Struct]:
     """Return the generic struct of a parametrized one; any other type unchanged."""
     found: type[Struct] = get_origin(struct) or struct
     return found
 
 
-def _never_null(schema: Schema) -> Schema:
+def _drop_null(schema: Schema) -> Schema:
     if "anyOf" not in schema:  # anything at all
         return schema
     others = [branch for branch in schema["anyOf"] if branch != {"type": "null"}]
@@ -65,7 +65,7 @@ def _never_null(schema: Schema) -> Schema:
     return {**kept, **others[0]} if len(others) == 1 else {**kept, "anyOf": others}
 
 
-def _structs(models: Sequence[Any]) -> Iterator[type[Struct]]:
+def _list_structs(models: Sequence[Any]) -> Iterator[type[Struct]]:
     """Return every struct that these models contain, each once."""
     seen: set[type] = set()
     waiting: list[Any] = list(inspect.multi_type_info(models))
@@ -76,10 +76,10 @@ def _structs(models: Sequence[Any]) -> Iterator[type[Struct]]:
             waiting += [field.type for field in info.fields]
             yield info.cls
         elif not isinstance(info, inspect.StructType):
-            waiting += _parts(info)
+            waiting += _list_parts(info)
 
 
-def _parts(info: Any) -> list[Any]:
+def _list_parts(info: Any) -> list[Any]:
     """Return the types that a msgspec type contains."""
     found: list[Any] = []
     for name in getattr(info, "__struct_fields__", ()):

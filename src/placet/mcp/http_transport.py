@@ -46,7 +46,7 @@ def build_http_app(
         )
     local = ("127.0.0.1", "localhost", "[::1]")
     security = TransportSecuritySettings(
-        allowed_hosts=[*(f"{name}:*" for name in local), *_host_patterns(names)],
+        allowed_hosts=[*(f"{name}:*" for name in local), *_list_host_patterns(names)],
         allowed_origins=[*(f"http://{name}:*" for name in local), *(f"https://{name}" for name in names)],
     )
     app = server.streamable_http_app(
@@ -80,7 +80,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _host_patterns(names: Iterable[str]) -> list[str]:
+def _list_host_patterns(names: Iterable[str]) -> list[str]:
     return [form for name in names for form in (name, f"{name}:*")]
 
 

@@ -150,7 +150,7 @@ class Questions:
                 f"{MAX_OPEN_QUESTIONS} questions are open already. Read their answers or withdraw some first."
             )
         if self._messengers is not None and self._messengers.has_buttons:
-            draft = {**draft, **_inline_actions(draft)}
+            draft = {**draft, **_list_inline_actions(draft)}
         response = await self._open_case(draft)
         case = read_case(response.status_code, response.content, url=str(response.url), now=self.now())
         if case is None:
@@ -365,7 +365,7 @@ class Questions:
         return response
 
 
-def _inline_actions(draft: dict[str, Any]) -> dict[str, Any]:
+def _list_inline_actions(draft: dict[str, Any]) -> dict[str, Any]:
     """Return the actions that a button may take, as a part of the draft."""
     declared = find_declaration(draft["type"])
     actions = declared.pressable_actions(draft.get("context", {})) if declared is not None else ()

@@ -48,7 +48,7 @@ def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
         instructions=INSTRUCTIONS,
         version=__version__,
         log_level="WARNING",
-        request_state_security=RequestStateSecurity(keys=[_state_key(key)], ttl=STATE_LIFETIME_S),
+        request_state_security=RequestStateSecurity(keys=[_build_state_key(key)], ttl=STATE_LIFETIME_S),
     )
     tools = QuestionTools(questions)
     for declared in DECLARATIONS.values():
@@ -65,6 +65,6 @@ def build_server(questions: Questions, *, key: str) -> MCPServer[Any]:
     return server
 
 
-def _state_key(key: str) -> bytes:
+def _build_state_key(key: str) -> bytes:
     """Return a secret derived from the API key: the same after a restart and in every process."""
     return hashlib.sha256(b"placet mcp request state\n" + key.encode()).digest()

@@ -76,19 +76,19 @@ def read_api(openapi: Mapping[str, Any]) -> ApiDocs:
         title=info.get("title", "API"),
         version=info.get("version", ""),
         description=info.get("description", ""),
-        operations=tuple(_operations(openapi)),
-        models=tuple(_model(name, schema) for name, schema in schemas.items()),
+        operations=tuple(_list_operations(openapi)),
+        models=tuple(_describe_model(name, schema) for name, schema in schemas.items()),
     )
 
 
-def _operations(openapi: Mapping[str, Any]) -> Iterator[DocumentedOperation]:
+def _list_operations(openapi: Mapping[str, Any]) -> Iterator[DocumentedOperation]:
     for path, item in openapi.get("paths", {}).items():
         for method in METHODS:
             if method in item:
-                yield _operation(openapi, path, method, item[method], item.get("parameters", []))
+                yield _describe_operation(openapi, path, method, item[method], item.get("parameters", []))
 
 
-def _operation(
+def _describe_operation(
     openapi: Mapping[str, Any], path: str, method: str, spec: Mapping[str, Any], shared: list[Any]
 ) -> DocumentedOperation:
     parameters = [_resolve(openapi, raw) for raw in [*shared, *spec.get("parameters", [])]]
@@ -99,7 +99,7 @@ def _operation(
         anchor=spec.get("operationId") or f"{method}-{path.strip('/').replace('/', '-')}",
         summary=spec.get("summary", ""),
         description=spec.get("description", ""),
-        parameters=tuple(map(_parameter, parameters)),
+        parameters=tuple(map(_describe_parameter, parameters)),
         body=tuple(_content_type(body)),
         responses=tuple(
             DocumentedField(
@@ -112,26 +112,26 @@ def _operation(
     )
 
 
-def _parameter(raw: Mapping[str, Any]) -> DocumentedField:
+def _describe_parameter(raw: Mapping[str, Any]) -> DocumentedField:
     return DocumentedField(
         name=raw.get("name", ""),
-        type=tuple(_type_of(raw.get("schema", {}))),
+        type=tuple(_list_type_names(raw.get("schema", {}))),
         required=raw.get("required", False),
         place=raw.get("in", ""),
         description=raw.get("description", ""),
     )
 
 
-def _model(name: str, schema: Mapping[str, Any]) -> DocumentedModel:
+def _describe_model(name: str, schema: Mapping[str, Any]) -> DocumentedModel:
     required = schema.get("required", [])
     return DocumentedModel(
         name=name,
-        type=tuple(_type_of(schema)),
+        type=tuple(_list_type_names(schema)),
         description=schema.get("description", ""),
         properties=tuple(
             DocumentedField(
                 name=key,
-                type=tuple(_type_of(value)),
+                type=tuple(_list_type_names(value)),
                 required=key in required,
                 description=value.get("description", "") if isinstance(value, Mapping) else "",
             )
@@ -153,10 +153,10 @@ def _content_type(holder: Mapping[str, Any]) -> Iterator[TypeName]:
     content = holder.get("content", {})
     for media, described in list(content.items())[:1]:
         schema = described.get("schema", {})
-        yield from _type_of(schema) if schema and "json" in media else [TypeName(text=media)]
+        yield from _list_type_names(schema) if schema and "json" in media else [TypeName(text=media)]
 
 
-def _type_of(schema: Any) -> Iterator[TypeName]:
+def _list_type_names(schema: Any) -> Iterator[TypeName]:
     if not isinstance(schema, Mapping):
         yield TypeName(text="anything")
     elif "$ref" in schema:
@@ -170,19 +170,19 @@ def _type_of(schema: Any) -> Iterator[TypeName]:
         yield TypeName(text=str(schema["const"]))
     elif schema.get("type") == "array":
         yield TypeName(text="list of ")
-        yield from _type_of(schema.get("items", {}))
+        yield from _list_type_names(schema.get("items", {}))
     else:
-        yield TypeName(text=_plain_type(schema))
+        yield TypeName(text=_name_plain_type(schema))
 
 
 def _join_types(choices: list[Any]) -> Iterator[TypeName]:
     for number, choice in enumerate(choices):
         if number:
             yield TypeName(text=" or ")
-        yield from _type_of(choice)
+        yield from _list_type_names(choice)
 
 
-def _plain_type(schema: Mapping[str, Any]) -> str:
+def _name_plain_type(schema: Mapping[str, Any]) -> str:
     given = schema.get("type", "anything")
     name = " or ".join(given) if isinstance(given, list) else str(given)
     return f"{name} ({schema['format']})" if "format" in schema else name

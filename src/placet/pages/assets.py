@@ -28,15 +28,15 @@ def read_assets() -> dict[str, bytes]:
     """Return every file by name; the parts of the stylesheet are joined in the order of their names."""
     types = DECLARATIONS.values()
     parts = [*(_STATIC / "css").glob("*.css"), *(one.folder / name for one in types for name in one.styles)]
-    styles = b"\n".join(_style(part) for part in sorted(parts, key=lambda part: part.name))
-    beside = {part.name: _style(part) for part in sorted((_STATIC / "beside").glob("*.css"))}
+    styles = b"\n".join(_build_style(part) for part in sorted(parts, key=lambda part: part.name))
+    beside = {part.name: _build_style(part) for part in sorted((_STATIC / "beside").glob("*.css"))}
     own = (one.folder / name for one in types for name in one.scripts.values())
     modules = [*(_STATIC / "js").glob("*.js"), *own]
-    scripts = {part.name: _script(part) for part in sorted(modules, key=lambda part: part.name)}
-    return {STYLESHEET: styles, **beside, **scripts, ENTRY: _entry_script()}
+    scripts = {part.name: _build_script(part) for part in sorted(modules, key=lambda part: part.name)}
+    return {STYLESHEET: styles, **beside, **scripts, ENTRY: _build_entry_script()}
 
 
-def _entry_script() -> bytes:
+def _build_entry_script() -> bytes:
     """Return the entry script with the modules of the review types in its table."""
     table = "".join(
         f'  "{selector}": "./{module}",\n'
@@ -47,11 +47,11 @@ def _entry_script() -> bytes:
     return _SCRIPT_COMMENTS.sub(b"", entry.replace(_SCRIPTS_OF_TYPES, table).encode())
 
 
-def _style(part: Path) -> bytes:
+def _build_style(part: Path) -> bytes:
     return _STYLE_COMMENTS.sub(b"", part.read_bytes())
 
 
-def _script(part: Path) -> bytes:
+def _build_script(part: Path) -> bytes:
     return _SCRIPT_COMMENTS.sub(b"", part.read_bytes())
 
 
@@ -76,7 +76,7 @@ class PageScripts:
         self._has_entry = self._has_entry or f"/{ENTRY}" in html
         self._found.update(
             module
-            for hooks, module in _modules()
+            for hooks, module in _list_modules()
             if module not in self._found and any(hook in html for hook in hooks)
         )
 
@@ -85,23 +85,23 @@ class PageScripts:
         """The modules in the order of the entry script, followed by their imports."""
         if not self._has_entry:
             return []
-        found = [module for _, module in _modules() if module in self._found]
-        wanted = dict.fromkeys([*found, *(more for one in found for more in _imports(one))])
+        found = [module for _, module in _list_modules() if module in self._found]
+        wanted = dict.fromkeys([*found, *(more for one in found for more in _list_imports(one))])
         return [name for name in wanted if name != ENTRY]
 
 
 @cache
-def _modules() -> tuple[tuple[tuple[str, ...], str], ...]:
+def _list_modules() -> tuple[tuple[tuple[str, ...], str], ...]:
     """Return each module with the first name in each of its selectors."""
     table = _MODULE.findall(read_assets()[ENTRY].decode())
-    return tuple((tuple(_hooks(selectors)), module) for selectors, module in table)
+    return tuple((tuple(_list_hooks(selectors)), module) for selectors, module in table)
 
 
-def _hooks(selectors: str) -> list[str]:
+def _list_hooks(selectors: str) -> list[str]:
     named = [_HOOK.search(selector) for selector in selectors.split(",")]
     return [found[1] for found in named if found]
 
 
 @cache
-def _imports(module: str) -> tuple[str, ...]:
+def _list_imports(module: str) -> tuple[str, ...]:
     return tuple(_IMPORT.findall(read_assets().get(module, b"").decode()))

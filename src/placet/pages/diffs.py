@@ -86,7 +86,7 @@ def _changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
         yield from _changes_in_list(path, list(before), list(after))
     elif isinstance(before, str) and isinstance(after, str):
         if before != after:
-            yield _text_change(path, before, after)
+            yield _compare_texts(path, before, after)
     elif type(before) is not type(after) or before != after:
         yield from _list_replacements(path, before, after)
 
@@ -94,16 +94,16 @@ def _changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
 def _list_replacements(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
     removed, added = list(_leaves(path, before)), list(_leaves(path, after))
     if len(removed) == len(added) == 1 and removed[0][0] == added[0][0]:
-        yield _leaf_change(path, Piece("removed", removed[0][1]), Piece("added", added[0][1]))
+        yield _compare_leaves(path, Piece("removed", removed[0][1]), Piece("added", added[0][1]))
         return
     for place, leaf in removed:
-        yield _leaf_change(place, Piece("removed", leaf))
+        yield _compare_leaves(place, Piece("removed", leaf))
     for place, leaf in added:
-        yield _leaf_change(place, Piece("added", leaf))
+        yield _compare_leaves(place, Piece("added", leaf))
 
 
-def _leaf_change(path: ValuePath, *pieces: Piece) -> Change:
-    counts = [_words(piece.value) if isinstance(piece.value, str) else 1 for piece in pieces]
+def _compare_leaves(path: ValuePath, *pieces: Piece) -> Change:
+    counts = [_count_words(piece.value) if isinstance(piece.value, str) else 1 for piece in pieces]
     return Change(path=path, pieces=pieces, words=max(counts))
 
 
@@ -120,7 +120,7 @@ def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
 
 def _changes_in_list(path: ValuePath, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = ([_encode(value) for value in values] for values in (before, after))
-    for _, (a, b), (c, d) in _pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
+    for _, (a, b), (c, d) in _list_pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         numbered = zip_longest(range(a, b), range(c, d))
         for i, j in numbered:
             yield from _changes(
@@ -134,7 +134,7 @@ def _encode(value: Any) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _pair_ranges(
+def _list_pair_ranges(
     blocks: list[Block], old: int, new: int
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
     """Yield every common range with what follows it: the common range, the range in old, the range in new."""
@@ -151,13 +151,13 @@ def _pair_ranges(
 # Texts
 
 
-def _text_change(path: ValuePath, before: str, after: str) -> Change:
-    runs = _move_spaces_out(_join_splinters(_text_runs(before, after)))
-    words = sum(max(_words(removed), _words(added)) for _, removed, added in runs)
-    return Change(path=path, pieces=tuple(_pieces(runs)), words=words)
+def _compare_texts(path: ValuePath, before: str, after: str) -> Change:
+    runs = _move_spaces_out(_join_splinters(_list_text_runs(before, after)))
+    words = sum(max(_count_words(removed), _count_words(added)) for _, removed, added in runs)
+    return Change(path=path, pieces=tuple(_split_pieces(runs)), words=words)
 
 
-def _text_runs(before: str, after: str) -> Iterator[Run]:
+def _list_text_runs(before: str, after: str) -> Iterator[Run]:
     """Yield each common text with what was removed and added after it."""
     head = _find_difference(LINE_END, before, after)
     old, new = before[head:].splitlines(keepends=True), after[head:].splitlines(keepends=True)
@@ -166,7 +166,7 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
         yield "", before[head:], after[head:]
         return
     room = MAX_COMPARED_LENGTH
-    for (start, end), (a, b), (c, d) in _pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
+    for (start, end), (a, b), (c, d) in _list_pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "", ""
         removed, added = "".join(old[a:b]), "".join(new[c:d])
         head = _find_difference(" ", removed, added)
@@ -178,7 +178,7 @@ def _text_runs(before: str, after: str) -> Iterator[Run]:
             added[len(added) - tail :],
         )
         room -= len(removed) + len(added)
-        yield from _word_runs(removed, added) if room > 0 else [("", removed, added)]
+        yield from _list_word_runs(removed, added) if room > 0 else [("", removed, added)]
         yield rest, "", ""
 
 
@@ -191,9 +191,9 @@ def _find_difference(end: str, before: str, after: str) -> int:
     return before.rfind(end, 0, low) + 1
 
 
-def _word_runs(removed: str, added: str) -> Iterator[Run]:
+def _list_word_runs(removed: str, added: str) -> Iterator[Run]:
     old, new = _PARTS.findall(removed), _PARTS.findall(added)
-    for (start, end), (a, b), (c, d) in _pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
+    for (start, end), (a, b), (c, d) in _list_pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "".join(old[a:b]), "".join(new[c:d])
 
 
@@ -229,7 +229,7 @@ def _is_splinter(last: Run, same: str, removed: str, added: str) -> bool:
     return LINE_END not in same and (len(same) <= min(before, after) or not _IS_WORD.search(same))
 
 
-def _pieces(runs: list[Run]) -> Iterator[Piece]:
+def _split_pieces(runs: list[Run]) -> Iterator[Piece]:
     for number, (same, removed, added) in enumerate(runs):
         yield from _shorten_common_text(same, first=number == 0, last=not (removed or added))
         if removed:
@@ -246,16 +246,16 @@ def _shorten_common_text(text: str, *, first: bool, last: bool) -> Iterator[Piec
             yield Piece("same", text)
         return
     if head:
-        yield Piece("same", _until_space(text[:head]))
+        yield Piece("same", _cut_at_space(text[:head]))
     yield Piece("gap")
     if tail:
-        yield Piece("same", _until_space(text[-tail:][::-1])[::-1])
+        yield Piece("same", _cut_at_space(text[-tail:][::-1])[::-1])
 
 
-def _until_space(text: str) -> str:
+def _cut_at_space(text: str) -> str:
     cut = max(text.rfind(" "), text.rfind(LINE_END))
     return text[: cut + 1] if cut > 0 else text
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return sum(1 for part in _PARTS.findall(text[:MAX_SHOWN_LENGTH]) if _IS_WORD.match(part))

@@ -27,7 +27,7 @@ class Language:
         """`code` is a language tag such as `de` or `pt-BR`; raises ValueError for an unknown one."""
         self.code = code
         self.locale = get_locale(code)
-        self.name = name or _own_name(self.locale)
+        self.name = name or _read_own_name(self.locale)
         self.direction = self.locale.text_direction
         self.grouping = str(self.locale.number_symbols.get("latn", {}).get("group", ","))
         self._catalog = catalog or Catalog(self.locale)
@@ -107,7 +107,7 @@ def get_locale(code: str) -> Locale:
         raise ValueError(str(error)) from error
 
 
-def _own_name(locale: Locale) -> str:
+def _read_own_name(locale: Locale) -> str:
     name = locale.get_display_name(locale) or str(locale)
     return name[0].upper() + name[1:]
 

@@ -49,7 +49,7 @@ def draw_cards(
     `advice` is shown on cards that the service recommends, `missing` on cards that are not selected.
     """
     writer = _CardWriter(
-        f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing, _long_keys(cards)
+        f'type="{escape(type)}" name="{escape(name)}"', content, advice, missing, _list_long_keys(cards)
     )
     for first in range(0, len(cards), BATCH_SIZE):
         few = enumerate(cards[first : first + BATCH_SIZE], first + 1)
@@ -90,35 +90,35 @@ class _CardWriter:
         """Return one card as HTML."""
         checked = '" checked id="o-' if card["picked"] else '" id="o-'
         missing = "" if card["picked"] else self._missing
-        more = self._more(card["details"]) if card["details"] else ""
+        more = self._render_more(card["details"]) if card["details"] else ""
         return (
             f'{self._input}{escape(card["id"])}{checked}{number}"><label for="o-{number}"><bdi>'
             f"{escape(mark_hidden(card['title']))}</bdi></label>{missing}{more}</div>\n"
         )
 
-    def _more(self, details: Mapping[str, Any]) -> str:
+    def _render_more(self, details: Mapping[str, Any]) -> str:
         """Return the parts above the facts, then the price, then the other facts in the order sent."""
         above: dict[str, str] = {}
         price, rows = "", []
         for key, value in details.items():
             role = get_detail_role(key)
-            drawn = self._special(role, value) if role in ABOVE else ""
+            drawn = self._render_special(role, value) if role in ABOVE else ""
             if drawn:
                 above[role] = _join_badges(above.get(role, ""), drawn)
             elif role == "price" and not price and _is_price(value):
-                price = self._row(key, value, LONG_PRICE, "price")
+                price = self._render_row(key, value, LONG_PRICE, "price")
             elif value or role not in ABOVE:
-                rows.append(self._row(key, value, LONG_VALUE))
+                rows.append(self._render_row(key, value, LONG_VALUE))
         facts = f'<dl class="facts">{price}{"".join(rows)}</dl>' if rows or price else ""
         parts = "".join([*(above[role] for role in ABOVE if role in above), facts])
         return f'<div class="more">{parts}</div>' if parts else ""
 
-    def _special(self, role: str, value: Any) -> str:
+    def _render_special(self, role: str, value: Any) -> str:
         """Return a detail that is not shown as a fact, or "" if its value does not fit its role."""
         if role == "picture":
             return render_picture(value, "") or ""  # the title describes it
         if role == "badges":
-            return _badges(value)
+            return _render_badges(value)
         if role == "advice" and value is True:
             return self._advice
         text = value if isinstance(value, str) and value.strip() else None
@@ -128,7 +128,7 @@ class _CardWriter:
         warnings = self._content.link_warnings(text) if "://" in text else ""
         return f'{above}<p class="lead lines" dir="auto">{escape(mark_hidden(text))}</p>{warnings}'
 
-    def _row(self, key: str, value: Any, longest: int, css: str = "") -> str:
+    def _render_row(self, key: str, value: Any, longest: int, css: str = "") -> str:
         name, shown, wide = self._content.fact(key, value)
         if wide:
             css = "wide"
@@ -142,7 +142,7 @@ class _CardWriter:
         return f"{start}<dt><bdi>{name}</bdi></dt><dd>{shown}</dd></div>"
 
 
-def _long_keys(cards: Sequence[CardData]) -> frozenset[str]:
+def _list_long_keys(cards: Sequence[CardData]) -> frozenset[str]:
     """Return the facts that need a full line on one card; they get one on all, to be comparable."""
     return frozenset(
         key
@@ -153,7 +153,7 @@ def _long_keys(cards: Sequence[CardData]) -> frozenset[str]:
     )
 
 
-def _badges(value: Any) -> str:
+def _render_badges(value: Any) -> str:
     words = value if isinstance(value, list | tuple) else [value]
     if not words or not all(_is_badge(word) for word in words):
         return ""

@@ -49,7 +49,7 @@ class PageRenderer:
         own = [self._theme.templates] if self._theme.templates else []
         self._folders = [*own, _TEMPLATES, *list_template_folders()]
         self._compiled = _TemplateCache()
-        self._environments = {ENGLISH.code: self._environment(ENGLISH)}
+        self._environments = {ENGLISH.code: self._build_environment(ENGLISH)}
         if self._theme.templates:
             _check(self._environments[ENGLISH.code], self._theme.templates)
 
@@ -58,11 +58,11 @@ class PageRenderer:
 
         It comes in pieces, so that a long page does not block other requests.
         """
-        return self._parts(view.template, view=view, problems=_problem_list(view))
+        return self._render_parts(view.template, view=view, problems=_list_problems(view))
 
     def render_closed_case(self, view: ClosedView) -> Iterator[str]:
         """Yield the page of a case that was answered, expired or was withdrawn, in pieces."""
-        return self._parts("closed.html", view=view)
+        return self._render_parts("closed.html", view=view)
 
     def render_pass_on(self, view: PassOnView) -> str:
         """Return the page with a new link for a colleague."""
@@ -90,17 +90,17 @@ class PageRenderer:
         return self._render("docs.html", api=read_api(openapi), static_url=static_url)
 
     def _render(self, template: str, **values: Any) -> str:
-        return "".join(self._parts(template, **values))
+        return "".join(self._render_parts(template, **values))
 
-    def _parts(self, template: str, **values: Any) -> Iterator[str]:
+    def _render_parts(self, template: str, **values: Any) -> Iterator[str]:
         language = getattr(values.get("view"), "language", ENGLISH)
         environment = self._environments.get(language.code)
         if environment is None:
-            environment = self._environments[language.code] = self._environment(language)
+            environment = self._environments[language.code] = self._build_environment(language)
         return environment.get_template(template).generate(**values)
 
-    def _environment(self, language: Language) -> Environment:
-        environment = _environment(self._folders, language, self._compiled)
+    def _build_environment(self, language: Language) -> Environment:
+        environment = _build_environment(self._folders, language, self._compiled)
         environment.globals.update(brand=self._theme, spoken=list(self._theme.languages))
         return environment
 
@@ -134,7 +134,7 @@ class _TemplateCache(BytecodeCache):
         self._code[bucket.key] = bucket.bytecode_to_string()
 
 
-def _environment(folders: Sequence[Path], language: Language, compiled: BytecodeCache) -> Environment:
+def _build_environment(folders: Sequence[Path], language: Language, compiled: BytecodeCache) -> Environment:
     """Return the template environment of one language."""
     environment = Environment(
         loader=FileSystemLoader(folders),
@@ -148,7 +148,7 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
     environment.filters.update(
         visible=mark_hidden,
         action_labels=read_action_labels,
-        button_labels=lambda offer: _button_labels(offer, language),
+        button_labels=lambda offer: _list_button_labels(offer, language),
         described=format_description,
         display_form=display_forms.choose_form,
         label=display_forms.format_label,
@@ -182,26 +182,31 @@ def _environment(folders: Sequence[Path], language: Language, compiled: Bytecode
     return environment
 
 
-def _button_labels(offer: Offer, language: Language) -> dict[str, str]:
+def _list_button_labels(offer: Offer, language: Language) -> dict[str, str]:
     """Return the service's labels of its actions; none if a label equals our name of another action."""
     labels = read_action_labels(offer.context)
     names = {
         action: page_texts.ACTIONS.get(action) or display_forms.format_label(action)
         for action in offer.actions
     }
-    taken = [(action, _letters(name)) for action, ours in names.items() for name in (ours, language.t(ours))]
+    taken = [
+        (action, _keep_letters(name)) for action, ours in names.items() for name in (ours, language.t(ours))
+    ]
     if any(
-        _letters(label) == name for said, label in labels.items() for action, name in taken if action != said
+        _keep_letters(label) == name
+        for said, label in labels.items()
+        for action, name in taken
+        if action != said
     ):
         return {}
     return labels
 
 
-def _letters(text: str) -> str:
+def _keep_letters(text: str) -> str:
     return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
-def _problem_list(view: ReviewView) -> list[dict[str, str | None]]:
+def _list_problems(view: ReviewView) -> list[dict[str, str | None]]:
     """Return each problem with its field's label, and its field's name if the page has it."""
     steps = view.substance.get("steps", ())
     fields = {field["key"]: field["label"] for step in steps for field in step["fields"]}

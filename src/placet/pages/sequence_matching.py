@@ -17,10 +17,10 @@ def find_matching_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> li
     The result is exact for sequences of a few thousand parts. Longer ones are split at parts that occur once
     in each, and what cannot be split counts as replaced, so that time and memory stay bounded.
     """
-    return sorted(_blocks(old, new))
+    return sorted(_list_blocks(old, new))
 
 
-def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]:
+def _list_blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]:
     cells = MAX_CELLS
     regions: list[tuple[Region, int]] = [((0, len(old), 0, len(new)), 0)]
     while regions:
@@ -33,9 +33,11 @@ def _blocks(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Block]
             continue
         if size <= cells:
             cells -= size
-            yield from _longest_common(old, new, region)
+            yield from _find_longest_common(old, new, region)
         elif depth < MAX_DEPTH:
-            regions += [(part, depth + 1) for part in _between(_anchors(old, new, region), region)]
+            regions += [
+                (part, depth + 1) for part in _list_regions_between(_list_anchors(old, new, region), region)
+            ]
 
 
 def _trim(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> tuple[Region, list[Block]]:
@@ -51,7 +53,7 @@ def _trim(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> t
     return (a + head, b - tail, c + head, d - tail), [block for block in ends if block[2]]
 
 
-def _longest_common(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> Iterator[Block]:
+def _find_longest_common(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> Iterator[Block]:
     """Compute the longest common subsequence; each row of the table is one bit mask."""
     a, b, c, d = region
     positions: dict[Hashable, int] = {}
@@ -79,20 +81,20 @@ def _trace_back(rows: list[int], i: int, j: int, a: int, c: int) -> Iterator[Blo
         yield (a + i, c + j, 1)
 
 
-def _anchors(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> list[tuple[int, int]]:
+def _list_anchors(old: Sequence[Hashable], new: Sequence[Hashable], region: Region) -> list[tuple[int, int]]:
     """Return the parts that occur once on each side, as many as are in the same order on both."""
     a, b, c, d = region
-    once = _singles(new, c, d)
-    pairs = [(i, once[part]) for part, i in _singles(old, a, b).items() if part in once]
-    return _longest_rising_run(sorted(pairs))
+    once = _find_singles(new, c, d)
+    pairs = [(i, once[part]) for part, i in _find_singles(old, a, b).items() if part in once]
+    return _find_longest_rising_run(sorted(pairs))
 
 
-def _singles(parts: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
+def _find_singles(parts: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
     counts = Counter(parts[start:end])
     return {parts[position]: position for position in range(start, end) if counts[parts[position]] == 1}
 
 
-def _longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _find_longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest subsequence of pairs whose second positions increase with their first."""
     tops: list[int] = []
     ends: list[int] = []
@@ -110,7 +112,7 @@ def _longest_rising_run(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return rising[::-1]
 
 
-def _between(anchors: list[tuple[int, int]], region: Region) -> list[Region]:
+def _list_regions_between(anchors: list[tuple[int, int]], region: Region) -> list[Region]:
     """Return the regions between anchors; each begins with its anchor, which is then trimmed off."""
     if not anchors:
         return []

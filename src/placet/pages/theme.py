@@ -57,31 +57,31 @@ def read_theme(folder: Path) -> Theme:
     if not folder.is_dir():
         raise SettingsError(f"theme: {str(folder)!r} is not a folder.")
     settings = _read_settings(folder / "theme.toml")
-    logo = _logo(folder)
-    colours = {scheme: _colours(settings.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
+    logo = _read_logo(folder)
+    colours = {scheme: _read_colours(settings.pop(scheme, {}), scheme) for scheme in COLOUR_SCHEMES}
     name = settings.pop("name", None)
     if name is not None and (not isinstance(name, str) or not 0 < len(name.strip()) <= MAX_NAME_LENGTH):
         raise SettingsError(f"theme.toml: name must be a text of 1 to {MAX_NAME_LENGTH} characters.")
     if settings:
         raise SettingsError(f"theme.toml: unknown setting {next(iter(settings))!r}. Use name, light or dark.")
     style = b"\n".join(
-        [read_assets()[STYLESHEET], _variables(colours).encode(), _bytes(folder / "style.css")]
+        [read_assets()[STYLESHEET], _format_variables(colours).encode(), _read_bytes(folder / "style.css")]
     )
     files = {**read_assets(), STYLESHEET: style}
     if logo is not None:
-        files[logo] = _bytes(folder / logo, MAX_LOGO_BYTES)
+        files[logo] = _read_bytes(folder / logo, MAX_LOGO_BYTES)
     return Theme(
         name=name,
         logo=logo,
         files=files,
-        templates=_templates(folder / "templates"),
-        languages=_languages(folder / "languages"),
+        templates=_read_templates(folder / "templates"),
+        languages=_read_languages(folder / "languages"),
     )
 
 
 def calculate_contrast(one: str, other: str) -> float:
     """Return the WCAG contrast ratio of two colours, from 1 to 21."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    lighter, darker = sorted((_compute_luminance(one), _compute_luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
@@ -97,12 +97,12 @@ def read_built_in_colours() -> dict[str, dict[str, str]]:
 
 def _read_settings(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(_bytes(file).decode())
+        return tomllib.loads(_read_bytes(file).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file} is not valid TOML: {error}.") from error
 
 
-def _colours(given: object, scheme: str) -> dict[str, str]:
+def _read_colours(given: object, scheme: str) -> dict[str, str]:
     """Return the colours set for a scheme; raise SettingsError if they are invalid or lack contrast."""
     ours = read_built_in_colours()[scheme]
     if not isinstance(given, dict):
@@ -127,7 +127,7 @@ def _colours(given: object, scheme: str) -> dict[str, str]:
     return given
 
 
-def _variables(colours: Mapping[str, Mapping[str, str]]) -> str:
+def _format_variables(colours: Mapping[str, Mapping[str, str]]) -> str:
     light, dark = (
         "".join(f"--{name.replace('_', '-')}:{value};" for name, value in colours[scheme].items())
         for scheme in COLOUR_SCHEMES
@@ -139,33 +139,33 @@ def _variables(colours: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
-def _logo(folder: Path) -> str | None:
+def _read_logo(folder: Path) -> str | None:
     found = [name for name in LOGOS if (folder / name).is_file()]
     if len(found) > 1:
         raise SettingsError(f"{folder}: there are two logos, {' and '.join(found)}; keep one.")
     return found[0] if found else None
 
 
-def _templates(folder: Path) -> Path | None:
+def _read_templates(folder: Path) -> Path | None:
     """Return the folder after checking that every template in it can be parsed."""
     if not folder.is_dir():
         return None
     for file in sorted(folder.rglob("*.html")):
         try:
-            Environment(autoescape=True).parse(_bytes(file).decode())
+            Environment(autoescape=True).parse(_read_bytes(file).decode())
         except (TemplateSyntaxError, UnicodeDecodeError) as error:
             raise SettingsError(f"{file} cannot be used: {error}.") from error
     return folder
 
 
-def _languages(folder: Path) -> Languages:
+def _read_languages(folder: Path) -> Languages:
     try:
         return Languages(folder) if folder.is_dir() else languages()
     except ValueError as error:
         raise SettingsError(f"theme: {error}.") from error
 
 
-def _bytes(file: Path, most: int | None = None) -> bytes:
+def _read_bytes(file: Path, most: int | None = None) -> bytes:
     """Return a file's content, empty if it does not exist."""
     try:
         content = file.read_bytes() if file.is_file() else b""
@@ -176,7 +176,7 @@ def _bytes(file: Path, most: int | None = None) -> bytes:
     return content
 
 
-def _luminance(colour: str) -> float:
+def _compute_luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts

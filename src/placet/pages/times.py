@@ -32,7 +32,7 @@ def format_relative(language: Translator, moment: datetime, now: datetime) -> st
     minutes = round(abs(seconds) / 60)
     if minutes < 1:
         return language.t("in less than a minute") if seconds > 0 else language.t("just now")
-    unit, whole = _whole_units(minutes)
+    unit, whole = _count_whole_units(minutes)
     length = whole if seconds >= 0 else -whole
     # A high threshold makes Babel use the unit chosen here.
     return format_timedelta(
@@ -45,10 +45,10 @@ def format_calendar(language: Translator, moment: datetime, now: datetime) -> st
     here = moment.astimezone(UTC)
     near = _NEAR.get((here.date() - now.astimezone(UTC).date()).days)
     if near:
-        return language.t(near, clock=_clock(language, here))
+        return language.t(near, clock=_format_clock(language, here))
     form = _WEEKDAY_AND_DAY.get(language.locale.language, "full")
     weekday_and_day = format_date(here, form, locale=language.locale)
-    return language.t("{day}, {clock} UTC", day=weekday_and_day, clock=_clock(language, here))
+    return language.t("{day}, {clock} UTC", day=weekday_and_day, clock=_format_clock(language, here))
 
 
 def format_day(language: Translator, moment: date) -> str:
@@ -59,16 +59,20 @@ def format_day(language: Translator, moment: date) -> str:
 def format_exact(language: Translator, moment: datetime) -> str:
     """Return a date and time; in UTC if the moment has a time zone."""
     if moment.tzinfo is None:
-        return language.t("{day}, {clock}", day=format_day(language, moment), clock=_clock(language, moment))
+        return language.t(
+            "{day}, {clock}", day=format_day(language, moment), clock=_format_clock(language, moment)
+        )
     here = moment.astimezone(UTC)
-    return language.t("{day}, {clock} UTC", day=format_day(language, here), clock=_clock(language, here))
+    return language.t(
+        "{day}, {clock} UTC", day=format_day(language, here), clock=_format_clock(language, here)
+    )
 
 
-def _clock(language: Translator, moment: datetime) -> str:
+def _format_clock(language: Translator, moment: datetime) -> str:
     return format_time(moment.time(), "short", locale=language.locale)
 
 
-def _whole_units(minutes: int) -> tuple[Literal["minute", "hour", "day"], timedelta]:
+def _count_whole_units(minutes: int) -> tuple[Literal["minute", "hour", "day"], timedelta]:
     if minutes < 90:
         return "minute", timedelta(minutes=minutes)
     if minutes < 36 * 60:

@@ -71,7 +71,7 @@ def check_url(url: str, *, allow_loopback: bool = False, networks: Sequence[Netw
     """
     target = _parse(url)
     if target.scheme != "https" and not _is_loopback_host(target):
-        raise _url_error("scheme", "must use https")
+        raise _build_url_error("scheme", "must use https")
     if target.address is not None:
         check_address(target.address, allow_loopback=allow_loopback, networks=networks)
     elif not (allow_loopback and _is_loopback_host(target)):
@@ -118,7 +118,7 @@ def normalize_url(url: str) -> str:
     return _parse(url).url
 
 
-def _url_error(rule: str, complaint: str) -> AddressRefused:
+def _build_url_error(rule: str, complaint: str) -> AddressRefused:
     return AddressRefused(f"The URL {complaint}.", rule=rule)
 
 
@@ -130,12 +130,12 @@ def _parse(url: str) -> ParsedTarget:
     _check_characters(url)
     parts = _URL.fullmatch(url)
     if parts is None:
-        raise _url_error("shape", "must be absolute, like https://host/path")
+        raise _build_url_error("shape", "must be absolute, like https://host/path")
     scheme = parts["scheme"].lower()
     if scheme not in _DEFAULT_PORTS:
-        raise _url_error("scheme", "must use https")
+        raise _build_url_error("scheme", "must use https")
     if parts["fragment"]:
-        raise _url_error("fragment", "must not carry a fragment (#)")
+        raise _build_url_error("fragment", "must not carry a fragment (#)")
     host, address, port = _parse_authority(parts["authority"], _DEFAULT_PORTS[scheme])
     return ParsedTarget(
         url=_format_url(scheme, host, port, parts["rest"]),
@@ -148,26 +148,26 @@ def _parse(url: str) -> ParsedTarget:
 
 def _check_characters(url: str) -> None:
     if not isinstance(url, str):
-        raise _url_error("shape", "must be text")
+        raise _build_url_error("shape", "must be text")
     if len(url) > MAX_URL_LENGTH:
-        raise _url_error("length", f"must not be longer than {MAX_URL_LENGTH} characters")
+        raise _build_url_error("length", f"must not be longer than {MAX_URL_LENGTH} characters")
     if "\\" in url:
-        raise _url_error("characters", "must not contain a backslash")
+        raise _build_url_error("characters", "must not contain a backslash")
     if any(is_hidden(character) or unicodedata.category(character) in UNSEEN_CATEGORIES for character in url):
-        raise _url_error("characters", "must not contain spaces, control or invisible characters")
+        raise _build_url_error("characters", "must not contain spaces, control or invisible characters")
 
 
 def _parse_authority(authority: str, default_port: int) -> tuple[str, IPv4Address | IPv6Address | None, int]:
     if "@" in authority:
-        raise _url_error("credentials", "must not carry a user name or password")
+        raise _build_url_error("credentials", "must not carry a user name or password")
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
-        raise _url_error(
+        raise _build_url_error(
             "port" if authority.count(":") == 1 else "host", "must name a host and at most a port"
         )
     port = default_port if parts["port"] is None else int(parts["port"])
     if not 1 <= port <= 65535:
-        raise _url_error("port", "must name a port from 1 to 65535")
+        raise _build_url_error("port", "must name a port from 1 to 65535")
     if parts["ipv6"] is not None:
         address: IPv4Address | IPv6Address | None = _parse_ipv6(parts["ipv6"])
     else:
@@ -182,9 +182,9 @@ def _parse_ipv6(text: str) -> IPv6Address:
     try:
         address = IPv6Address(text)
     except ValueError:
-        raise _url_error("host", "must not name a malformed IPv6 address") from None
+        raise _build_url_error("host", "must not name a malformed IPv6 address") from None
     if address.scope_id is not None:
-        raise _url_error("host", "must not name an IPv6 zone")
+        raise _build_url_error("host", "must not name an IPv6 zone")
     return address
 
 
@@ -192,7 +192,7 @@ def _parse_ipv4(text: str) -> IPv4Address:
     try:
         return IPv4Address(text)
     except ValueError:
-        raise _url_error(
+        raise _build_url_error(
             "IPv4 spelling", "must write an IPv4 address as four plain decimal numbers"
         ) from None
 
@@ -200,13 +200,13 @@ def _parse_ipv4(text: str) -> IPv4Address:
 def _to_ascii_name(name: str) -> str:
     ascii_name = name.lower() if name.isascii() else _to_idna(name)
     if not ascii_name:
-        raise _url_error("host", "must name a host")
+        raise _build_url_error("host", "must name a host")
     if len(ascii_name) > MAX_HOST_LENGTH:
-        raise _url_error("host", f"must not name a host longer than {MAX_HOST_LENGTH} characters")
+        raise _build_url_error("host", f"must not name a host longer than {MAX_HOST_LENGTH} characters")
     if ascii_name.endswith("."):
-        raise _url_error("host", "must not end its host with a dot")
+        raise _build_url_error("host", "must not end its host with a dot")
     if not all(_LABEL.fullmatch(label) for label in ascii_name.split(".")):
-        raise _url_error("host", "must name a host of letters, digits, hyphens and dots")
+        raise _build_url_error("host", "must name a host of letters, digits, hyphens and dots")
     return ascii_name
 
 
@@ -217,9 +217,9 @@ def _to_idna(name: str) -> str:
     try:
         ascii_name = idna.encode(name, uts46=True).decode("ascii")
     except ValueError:
-        raise _url_error("host", "must name a host that IDNA allows") from None
+        raise _build_url_error("host", "must name a host that IDNA allows") from None
     if "xn--" not in ascii_name:
-        raise _url_error("host", "must not disguise a plain host with look-alike characters")
+        raise _build_url_error("host", "must not disguise a plain host with look-alike characters")
     return ascii_name
 
 

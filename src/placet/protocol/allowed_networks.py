@@ -22,7 +22,7 @@ def read_networks(listed: Iterable[str]) -> tuple[Network, ...]:
 
 def _read(text: str) -> Network:
     network = _parse(text)
-    rule = _range_of(network)
+    rule = _find_rule(network)
     if rule is None:
         raise ValidationFailed(
             f"{text!r} is not inside the private networks {_OWN}. List only private networks."
@@ -49,7 +49,7 @@ def _parse(text: str) -> Network:
         raise ValidationFailed(f"{text!r} is an address in a network; the network is {network}.") from None
 
 
-def _range_of(network: Network) -> str | None:
+def _find_rule(network: Network) -> str | None:
     """Return the rule of the range that contains the whole network, or None."""
     return next((rule for whole, rule in FORBIDDEN_RANGES if _lies_in(network, whole)), None)
 

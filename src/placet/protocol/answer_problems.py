@@ -51,7 +51,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 def build_problem(code: str, **params: object) -> Problem:
     """Return the problem with this code, with a message that pages can translate."""
-    bounds = {name: _whole(value) for name, value in params.items()}
+    bounds = {name: _drop_zero_fraction(value) for name, value in params.items()}
     shown = {name: str(value) for name, value in bounds.items()}
     return Problem(code=code, message=_build_message(code, bounds), params=shown)
 
@@ -63,5 +63,5 @@ def _build_message(code: str, bounds: Mapping[str, object]) -> Message:
     return Message(*_COUNTED[code], count=count, **bounds)
 
 
-def _whole(value: object) -> object:
+def _drop_zero_fraction(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -104,13 +104,15 @@ def matches(glob: str, text: str) -> bool:
     A backslash escapes the next character. A star between slashes matches at least one character. The path
     segments `..` and `.` match only if the glob has as many of them.
     """
-    if len(text) > MAX_TEXT_LENGTH or any(_steps(text, step) > _steps(glob, step) for step in STEPS):
+    if len(text) > MAX_TEXT_LENGTH or any(
+        _count_steps(text, step) > _count_steps(glob, step) for step in STEPS
+    ):
         return False
-    machine = _machine(glob)
+    machine = _compile_machine(glob)
     places = machine.start
     for character in text:
-        stay = machine.anything | (machine.names if _in_a_name(character) else 0)
-        places = (places & stay & ~machine.firsts) | (places & _onward(machine, character)) << 1
+        stay = machine.anything | (machine.names if _is_in_a_name(character) else 0)
+        places = (places & stay & ~machine.firsts) | (places & _advance(machine, character)) << 1
         places |= (places & machine.stars) << 1
         if not places:
             return False
@@ -137,7 +139,7 @@ class _Machine(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _machine(glob: str) -> _Machine:
+def _compile_machine(glob: str) -> _Machine:
     tokens = _with_names_begun(_read(glob))
     literals: dict[str, int] = defaultdict(int)
     firsts = names = anything = 0
@@ -154,10 +156,10 @@ def _machine(glob: str) -> _Machine:
     return _Machine(start, 1 << len(tokens), stars, firsts, names, anything, dict(literals))
 
 
-def _onward(machine: _Machine, character: str) -> int:
+def _advance(machine: _Machine, character: str) -> int:
     """Return the states that advance on this character."""
     literal = machine.literals.get(character, 0)
-    return literal | machine.firsts if _in_a_name(character) else literal
+    return literal | machine.firsts if _is_in_a_name(character) else literal
 
 
 def _with_names_begun(tokens: list[_Token]) -> list[_Token]:
@@ -192,7 +194,7 @@ def _split(glob: str) -> list[_Token]:
     return tokens
 
 
-def _in_a_name(character: str) -> bool:
+def _is_in_a_name(character: str) -> bool:
     return character in NAME_SIGNS or (character.isalnum() and (character.isascii() or _is_letter(character)))
 
 
@@ -205,7 +207,7 @@ def _is_letter(character: str) -> bool:
     )
 
 
-def _steps(text: str, step: str) -> int:
+def _count_steps(text: str, step: str) -> int:
     return text.replace(ESCAPE, "/").split("/").count(step)
 
 

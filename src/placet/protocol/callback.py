@@ -61,12 +61,14 @@ def sign_callback(body: bytes, *, secrets: Sequence[str], message_id: str, at: d
         raise ValidationFailed("A callback needs a secret to sign it with.")
     if not _MESSAGE_ID.fullmatch(message_id):
         raise ValidationFailed("A message id has 1 to 256 printable ASCII characters and no full stop.")
-    timestamp = str(int(_unix_seconds(at)))
+    timestamp = str(int(_compute_unix_seconds(at)))
     return {
-        HITL_SIGNATURE: _hitl_signature(secrets[0], body),
+        HITL_SIGNATURE: _compute_hitl_signature(secrets[0], body),
         WEBHOOK_ID: message_id,
         WEBHOOK_TIMESTAMP: timestamp,
-        WEBHOOK_SIGNATURE: " ".join(_standard_signature(key, message_id, timestamp, body) for key in keys),
+        WEBHOOK_SIGNATURE: " ".join(
+            _compute_standard_signature(key, message_id, timestamp, body) for key in keys
+        ),
     }
 
 
@@ -85,7 +87,7 @@ def verify_callback(
     time, so a captured callback can be replayed; pass `accept_untimed=False` if the sender signs in both
     schemes. Raises `SignatureInvalid` with the reason, also for malformed headers.
     """
-    found = _lower_cased(headers)
+    found = _lower_names(headers)
     usable = [secret for secret in secrets if secret]
     if any(name in found for name in _STANDARD_HEADERS):
         return _verify_standard(body, found, usable, now, tolerance_for)
@@ -107,9 +109,9 @@ def _verify_standard(
     if not _TIMESTAMP.fullmatch(timestamp):
         raise SignatureInvalid("The webhook-timestamp is not in whole seconds.")
     keys = [key for key in map(_decode_secret, secrets) if key is not None]
-    expected = [_standard_signature(key, message_id, timestamp, body) for key in keys]
+    expected = [_compute_standard_signature(key, message_id, timestamp, body) for key in keys]
     _require_match(expected, signatures.split(" "), WEBHOOK_SIGNATURE)
-    if abs(_unix_seconds(now) - int(timestamp)) > tolerance_for.total_seconds():
+    if abs(_compute_unix_seconds(now) - int(timestamp)) > tolerance_for.total_seconds():
         raise SignatureInvalid("The webhook-timestamp is too far from the present.")
     return message_id
 
@@ -118,7 +120,7 @@ def _verify_hitl(body: bytes, headers: Mapping[str, str], secrets: Sequence[str]
     signatures = headers.get(HITL_SIGNATURE.lower())
     if signatures is None:
         raise SignatureInvalid("The callback carries no signature.")
-    expected = [_hitl_signature(secret, body) for secret in secrets]
+    expected = [_compute_hitl_signature(secret, body) for secret in secrets]
     candidates = [candidate.strip().lower() for candidate in signatures.split(",")]
     _require_match(expected, candidates, HITL_SIGNATURE)
 
@@ -132,12 +134,12 @@ def _require_match(expected: Sequence[str], candidates: Iterable[str], header: s
         raise SignatureInvalid(f"No signature in {header} matches.")
 
 
-def _hitl_signature(secret: str, body: bytes) -> str:
+def _compute_hitl_signature(secret: str, body: bytes) -> str:
     key = secret.encode("utf-8", "surrogatepass")
     return "sha256=" + hmac.new(key, body, hashlib.sha256).hexdigest()
 
 
-def _standard_signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
+def _compute_standard_signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
     signed = b".".join((message_id.encode(), timestamp.encode(), body))
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode("ascii")
 
@@ -152,7 +154,7 @@ def _decode_secret(secret: str) -> bytes | None:
     return key if MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES else None
 
 
-def _lower_cased(headers: Mapping[str, str]) -> dict[str, str]:
+def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str):
@@ -162,7 +164,7 @@ def _lower_cased(headers: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _unix_seconds(moment: datetime) -> float:
+def _compute_unix_seconds(moment: datetime) -> float:
     if moment.tzinfo is None:
         raise ValidationFailed("The time of a callback must have a time zone.")
     return moment.timestamp()

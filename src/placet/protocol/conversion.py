@@ -139,7 +139,9 @@ def _reword(reason: str) -> str:
         return _describe_expected_form(match["forms"].split("|"))
     for pattern, words in _COMPLAINTS:
         if match := pattern.fullmatch(reason):
-            return words.format(**{key: quote(_json_words(text)) for key, text in match.groupdict().items()})
+            return words.format(
+                **{key: quote(_reword_for_json(text)) for key, text in match.groupdict().items()}
+            )
     return quote(reason, 120)
 
 
@@ -152,7 +154,7 @@ def _describe_expected_form(forms: list[str]) -> str:
     return f"use one of {', '.join(names)}" if len(names) > 1 else f"use {names[0]}"
 
 
-def _json_words(types: str) -> str:
+def _reword_for_json(types: str) -> str:
     plain = types.removesuffix(" | null").replace("int | float", "float")
     names = [_JSON_WORDS.get(name, name) for name in plain.split(" | ")]
     return " or ".join(names)

@@ -34,14 +34,14 @@ def build_discovery(card: ServiceCard, version: str) -> dict[str, Any]:
     document: dict[str, Any] = {
         "spec_version": version,
         "service": {"name": card.name, "description": card.description, "url": card.base_url},
-        "capabilities": _capabilities(card, version),
+        "capabilities": _describe_capabilities(card, version),
         "endpoints": {
             "reviews_base": f"{card.base_url}{REVIEWS}",
             "review_page_base": f"{card.base_url}{REVIEW_PAGES}",
             "events_base": f"{card.base_url}{REVIEWS}",
             "well_known": f"{card.base_url}{DISCOVERY}",
         },
-        "rate_limits": _rate_limits(card),
+        "rate_limits": _describe_rate_limits(card),
         "policies": {
             "data_retention_days": card.keep_for.days,
             "expired_case_retention_days": card.keep_for.days,
@@ -56,7 +56,7 @@ def build_discovery(card: ServiceCard, version: str) -> dict[str, Any]:
     return {"hitl_protocol": document}
 
 
-def _capabilities(card: ServiceCard, version: str) -> dict[str, Any]:
+def _describe_capabilities(card: ServiceCard, version: str) -> dict[str, Any]:
     capabilities = {
         "review_types": list(card.review_types),
         "transports": ["polling", "sse"] + (["callback"] if card.sends_callbacks else []),
@@ -75,6 +75,6 @@ def _capabilities(card: ServiceCard, version: str) -> dict[str, Any]:
     return capabilities
 
 
-def _rate_limits(card: ServiceCard) -> dict[str, int]:
+def _describe_rate_limits(card: ServiceCard) -> dict[str, int]:
     limits = {"poll_recommended_interval_seconds": 30, "poll_min_interval_seconds": 1}
     return {**limits, "max_requests_per_minute": card.polls_per_minute} if card.polls_per_minute else limits

@@ -51,15 +51,15 @@ def parse_duration(text: str, name: str = "") -> timedelta:
 
 def _parse(text: str) -> timedelta:
     if not isinstance(text, str) or not text or len(text) > MAX_TEXT_LENGTH:
-        raise _not_a_duration_error(text)
+        raise _build_error(text)
     for grammar in _GRAMMARS:
         if match := grammar.fullmatch(text):
-            return _check_limits(_microseconds(match.groupdict()))
+            return _check_limits(_count_microseconds(match.groupdict()))
     if _CALENDAR.fullmatch(text):
         raise ValidationFailed(
             f"{text!r}: months and years have no fixed length. Use days, such as 30d or P30D."
         )
-    raise _not_a_duration_error(text)
+    raise _build_error(text)
 
 
 def format_duration(duration: timedelta) -> str:
@@ -77,7 +77,7 @@ def format_duration(duration: timedelta) -> str:
     return "".join(text for text, present in parts if present)
 
 
-def _microseconds(parts: dict[str, str | None]) -> int:
+def _count_microseconds(parts: dict[str, str | None]) -> int:
     whole = sum(int(parts.get(unit) or 0) * (length // _MICROSECOND) for unit, length in _UNITS.items())
     return whole + int((parts.get("fraction") or "").ljust(6, "0"))
 
@@ -98,6 +98,6 @@ def _split(duration: timedelta) -> tuple[int, int, int, str]:
     return duration.days, hours, minutes, f"{seconds}{fraction}"
 
 
-def _not_a_duration_error(text: object) -> ValidationFailed:
+def _build_error(text: object) -> ValidationFailed:
     quoted = repr(text[:_MAX_QUOTED_LENGTH] if isinstance(text, str) else type(text).__name__)
     return ValidationFailed(f"{quoted} is not a duration. {_NOTATIONS}")

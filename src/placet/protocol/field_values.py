@@ -103,13 +103,13 @@ def _validate_number(field: Field, value: object) -> Problem | None:
     # NaN is the one number that differs from itself; math.isnan fails on huge integers.
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return build_problem("not_a_number")
-    smallest, largest = _number_bounds(field)
+    smallest, largest = _read_number_bounds(field)
     if value < smallest:
         return build_problem("too_small", minimum=smallest)
     return build_problem("too_large", maximum=largest) if value > largest else None
 
 
-def _number_bounds(field: Field) -> tuple[Number, Number]:
+def _read_number_bounds(field: Field) -> tuple[Number, Number]:
     smallest, largest = field.bounds
     return (
         smallest if isinstance(smallest, int | float) else -MAX_NUMBER,

@@ -84,24 +84,24 @@ def _iterate_fields(form: Form) -> Iterator[tuple[str, Field]]:
 
 def _check_layout(form: Form) -> None:
     if (form.fields is None) == (form.steps is None):
-        raise _form_error("form", "give either fields or steps")
+        raise _build_form_error("form", "give either fields or steps")
     if form.steps is not None and not 1 <= len(form.steps) <= MAX_STEPS:
-        raise _form_error("form.steps", f"a form takes 1 to {MAX_STEPS} steps")
+        raise _build_form_error("form.steps", f"a form takes 1 to {MAX_STEPS} steps")
     if not 1 <= len(form.every_field) <= MAX_FIELDS:
-        raise _form_error("form", f"a form takes 1 to {MAX_FIELDS} fields")
+        raise _build_form_error("form", f"a form takes 1 to {MAX_FIELDS} fields")
     if sum(field.default_ref is not None for field in form.every_field) > MAX_REFERENCES:
-        raise _form_error("form", f"at most {MAX_REFERENCES} fields of a form may have a default_ref")
+        raise _build_form_error("form", f"at most {MAX_REFERENCES} fields of a form may have a default_ref")
     if form.session_id is not None and not _is_short(form.session_id, MAX_LABEL_LENGTH):
-        raise _form_error("form.session_id", f"must be 1 to {MAX_LABEL_LENGTH} characters")
+        raise _build_form_error("form.session_id", f"must be 1 to {MAX_LABEL_LENGTH} characters")
     for number, step in enumerate(form.steps or ()):
         _check_step_texts(f"form.steps[{number}]", step)
 
 
 def _check_step_texts(path: str, step: FormStep) -> None:
     if not _is_short(step.title, MAX_LABEL_LENGTH):
-        raise _form_error(f"{path}.title", f"must be 1 to {MAX_LABEL_LENGTH} characters")
+        raise _build_form_error(f"{path}.title", f"must be 1 to {MAX_LABEL_LENGTH} characters")
     if step.description and not _is_short(step.description, MAX_HINT_LENGTH):
-        raise _form_error(f"{path}.description", f"takes at most {MAX_HINT_LENGTH} characters")
+        raise _build_form_error(f"{path}.description", f"takes at most {MAX_HINT_LENGTH} characters")
 
 
 def _is_short(text: str, limit: int) -> bool:
@@ -113,7 +113,7 @@ def _check_field(path: str, field: Field, earlier: Mapping[str, Field]) -> None:
         find_field_error(field) or _find_key_error(field, earlier) or _find_conditional_error(field, earlier)
     )
     if complaint is not None:
-        raise _form_error(path, complaint, field=quote(field.key))
+        raise _build_form_error(path, complaint, field=quote(field.key))
 
 
 def _find_key_error(field: Field, earlier: Mapping[str, Field]) -> str | None:
@@ -134,7 +134,9 @@ def _find_conditional_error(field: Field, earlier: Mapping[str, Field]) -> str |
 def _check_patterns(fields: Iterable[Field]) -> None:
     different = {field.validation.pattern for field in fields if field.validation.pattern is not None}
     if sum(map(measure_pattern, different)) > MAX_PATTERN_SIZE:
-        raise _form_error("form", "the patterns are too large together; use lengths instead of repeat counts")
+        raise _build_form_error(
+            "form", "the patterns are too large together; use lengths instead of repeat counts"
+        )
 
 
 def _check_nulls(raw: object, path: str) -> None:
@@ -143,13 +145,13 @@ def _check_nulls(raw: object, path: str) -> None:
         if name in _FREE:
             continue
         if value is None:
-            raise _form_error(f"{path}.{name}", "must not be null; leave it out")
+            raise _build_form_error(f"{path}.{name}", "must not be null; leave it out")
         _check_nulls(value, f"{path}.{name}")
         for number, entry in enumerate(value if name in ("fields", "steps") else ()):
             _check_nulls(entry, f"{path}.{name}[{number}]")
 
 
-def _form_error(path: str, complaint: str, **details: str) -> InvalidForm:
+def _build_form_error(path: str, complaint: str, **details: str) -> InvalidForm:
     return InvalidForm(f"{path}: {complaint}.", path=path, **details)
 
 

@@ -34,14 +34,14 @@ def _compile(pattern: str) -> Any:
     if not is_storable(pattern):
         raise PatternRefused("must not hold control characters")
     try:
-        return re2.compile(pattern, _options())
+        return re2.compile(pattern, _build_options())
     except re2.error as misfit:
         raise PatternRefused(
             "does not compile in RE2 syntax, which has neither look-around nor back-references"
         ) from misfit
 
 
-def _options() -> Any:
+def _build_options() -> Any:
     options = re2.Options()
     options.max_mem = MAX_MEMORY_BYTES
     options.never_capture = True

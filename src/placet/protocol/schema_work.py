@@ -62,7 +62,7 @@ class SchemaWork:
                 raise TooMuchWork("it has subschemas with an $id of their own; use $defs")
             if node is not schema and isinstance(node.get("$schema"), str):
                 raise TooMuchWork("it has subschemas with a $schema of their own")
-            patterns += _size_of_patterns(node)
+            patterns += _measure_patterns(node)
             for anchor in {node[name] for name in _ANCHORS if isinstance(node.get(name), str)}:
                 if anchor in self._anchors:
                     raise TooMuchWork(f"it has the anchor {anchor!r} twice")
@@ -70,21 +70,21 @@ class SchemaWork:
         if patterns > MAX_PATTERN_SIZE:
             raise TooMuchWork("its patterns are too large")
         self.pattern_size = patterns
-        self._cost(schema, _ANY_DEPTH, 0)
+        self._compute_cost(schema, _ANY_DEPTH, 0)
         if _count_compiled(schema) > MAX_EXPANDED:
             raise TooMuchWork("it expands to too many subschemas")
 
     def compute_bound(self, value: Any) -> int:
         """Return the maximum work for this value. Raises TooMuchWork if it is above the limit."""
         depth, nodes, characters = _measure(value)
-        applied, patterns = self._cost(self._root, depth, 0)
+        applied, patterns = self._compute_cost(self._root, depth, 0)
         # Every violation copies its value, and lengths and formats read every character.
         work = (nodes + characters // 200) * applied + characters * patterns
         if applied > MAX_EXPANDED or work > MAX_WORK:
             raise TooMuchWork("it expands to too many subschemas")
         return work
 
-    def _cost(self, node: Any, depth: int, level: int) -> Cost:
+    def _compute_cost(self, node: Any, depth: int, level: int) -> Cost:
         """Return the bound for one path of this depth; a reference back to its own start counts once."""
         if not isinstance(node, Mapping):
             return 1, 0
@@ -95,33 +95,33 @@ class SchemaWork:
         if self._steps > _MAX_STEPS or level > _MAX_DEPTH:
             raise TooMuchWork("it expands to too many subschemas")
         self._costs[key] = None
-        here = [self._cost(one, depth, level + 1) for one in self._list_applied(node)]
+        here = [self._compute_cost(one, depth, level + 1) for one in self._list_applied(node)]
         times = _count_uses(node)
-        below = self._cost_below(node, max(depth - 1, _ANY_DEPTH), level + 1) if depth else (0, 0)
+        below = self._compute_cost_below(node, max(depth - 1, _ANY_DEPTH), level + 1) if depth else (0, 0)
         applied = (
             1 + _count_names(node) + _count_choices(node) + times * sum(one for one, _ in here) + below[0]
         )
-        patterns = _size_of_patterns(node) + times * sum(one for _, one in here) + below[1]
+        patterns = _measure_patterns(node) + times * sum(one for _, one in here) + below[1]
         if applied > MAX_EXPANDED:
             raise TooMuchWork("it expands to too many subschemas")
         self._costs[key] = applied, patterns
         return applied, patterns
 
-    def _cost_below(self, node: Mapping[str, Any], depth: int, level: int) -> Cost:
+    def _compute_cost_below(self, node: Mapping[str, Any], depth: int, level: int) -> Cost:
         """Return the bound for one child: every named property is a path, and the rest apply to each."""
-        named = [self._cost(one, depth, level) for one in _list_named_schemas(node.get("properties"))]
+        named = [self._compute_cost(one, depth, level) for one in _list_named_schemas(node.get("properties"))]
         one_named = max((cost[0] for cost in named), default=0), max((cost[1] for cost in named), default=0)
         every = _list_named_schemas(node.get("patternProperties"))
-        every += [one for name in _OF_ANY_KEY for one in _schemas(node.get(name))]
-        of_key = _add([one_named, *(self._cost(one, depth, level) for one in every)])
-        items = [one for name in _OF_ITEMS for one in _schemas(node.get(name))]
-        items += _schemas(node.get("contains")) * (_count_contained(node) - 1)
-        of_item = _add([self._cost(one, depth, level) for one in items])
+        every += [one for name in _OF_ANY_KEY for one in _list_schemas(node.get(name))]
+        of_key = _add([one_named, *(self._compute_cost(one, depth, level) for one in every)])
+        items = [one for name in _OF_ITEMS for one in _list_schemas(node.get(name))]
+        items += _list_schemas(node.get("contains")) * (_count_contained(node) - 1)
+        of_item = _add([self._compute_cost(one, depth, level) for one in items])
         return max(of_key[0], of_item[0]), max(of_key[1], of_item[1])
 
     def _list_applied(self, node: Mapping[str, Any]) -> Iterator[Any]:
         for name in _HERE:
-            yield from _schemas(node.get(name))
+            yield from _list_schemas(node.get(name))
         for name in _HERE_BY_NAME:
             yield from _list_named_schemas(node.get(name))
         for name in _REFERENCES:
@@ -159,7 +159,7 @@ def _add(costs: Sequence[Cost]) -> Cost:
     return sum(one for one, _ in costs), sum(one for _, one in costs)
 
 
-def _schemas(value: Any) -> list[Any]:
+def _list_schemas(value: Any) -> list[Any]:
     """Return the subschemas under a keyword: one or a list."""
     if isinstance(value, list | tuple):
         return list(value)
@@ -188,11 +188,11 @@ def _count_compiled(schema: Mapping[str, Any]) -> int:
     while waiting and total <= MAX_EXPANDED:
         node, times = waiting.pop()
         total += times
-        here = [one for name in _HERE for one in _schemas(node.get(name))]
-        below = [one for name in (*_OF_ANY_KEY, *_OF_ITEMS) for one in _schemas(node.get(name))]
+        here = [one for name in _HERE for one in _list_schemas(node.get(name))]
+        below = [one for name in (*_OF_ANY_KEY, *_OF_ITEMS) for one in _list_schemas(node.get(name))]
         for name in (*_HERE_BY_NAME, "properties", "patternProperties"):
             (here if name in _HERE_BY_NAME else below).extend(_list_named_schemas(node.get(name)))
-        contained = _schemas(node.get("contains"))
+        contained = _list_schemas(node.get("contains"))
         factors = (here, _count_uses(node)), (below, 1), (contained, _count_contained(node) - 1)
         waiting += [
             (one, times * uses) for group, uses in factors for one in group if isinstance(one, Mapping)
@@ -213,13 +213,13 @@ def _count_choices(node: Mapping[str, Any]) -> int:
     return nodes // 10 + characters // 200
 
 
-def _size_of_patterns(node: Mapping[str, Any]) -> int:
+def _measure_patterns(node: Mapping[str, Any]) -> int:
     patterns = [node["pattern"]] if isinstance(node.get("pattern"), str) else []
     named = node.get("patternProperties")
-    return sum(map(_size_of_pattern, [*patterns, *(named if isinstance(named, Mapping) else ())]))
+    return sum(map(_measure_pattern, [*patterns, *(named if isinstance(named, Mapping) else ())]))
 
 
-def _size_of_pattern(pattern: str) -> int:
+def _measure_pattern(pattern: str) -> int:
     size = len(pattern) // 10 + 1 + _UNITS_OF_CLASS * len(_CLASS.findall(pattern))
     short = len(_SHORT_CLASS.findall(pattern))
     size += short * (short + len(pattern) // 10)

@@ -132,13 +132,13 @@ def _holds_no_numbers(value: Any) -> bool:
 def _check_depth(data: Mapping[str, Any]) -> None:
     level: list[Any] = [data]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _children(node) if isinstance(child, _CONTAINERS)]
+        level = [child for node in level for child in _list_children(node) if isinstance(child, _CONTAINERS)]
         if not level:
             return
     raise ValidationFailed(f"data is nested more than {MAX_DEPTH} levels deep.")
 
 
-def _children(node: Any) -> Iterable[Any]:
+def _list_children(node: Any) -> Iterable[Any]:
     return node.values() if isinstance(node, Mapping) else node
 
 

@@ -67,7 +67,7 @@ def render_handling_section(skill: Skill) -> str:
 
 def render_skill(skill: Skill) -> str:
     """Return the complete SKILL.md."""
-    title = f"# {_one_line(skill.name)}\n\n{_one_line(skill.description)}"
+    title = f"# {_join_lines(skill.name)}\n\n{_join_lines(skill.description)}"
     return f"{render_front_matter(skill)}\n{title}\n\n{render_handling_section(skill)}"
 
 
@@ -104,7 +104,7 @@ def _quote_yaml(text: str) -> str:
     return "".join(f"\\U{ord(one):08x}" if is_hidden(one) else one for one in quoted)
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())
 
 

@@ -71,17 +71,17 @@ def _as_json(interop: SurfaceInterop) -> dict[str, Any]:
     try:
         wrapper: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(interop))
     except (TypeError, ValueError, RecursionError) as misfit:
-        raise _surface_error("payload", "must be JSON that is not nested too deeply") from misfit
+        raise _build_surface_error("payload", "must be JSON that is not nested too deeply") from misfit
     return wrapper
 
 
 def _check_interop(interop: SurfaceInterop) -> None:
     if interop.profile != INTEROP_PROFILE:
-        raise _surface_error("profile", f'must be "{INTEROP_PROFILE}"')
+        raise _build_surface_error("profile", f'must be "{INTEROP_PROFILE}"')
     if not _CASE_ID.fullmatch(interop.case_id):
-        raise _surface_error("case_id", "takes letters, digits, `_` and `-` only, at most 200")
+        raise _build_surface_error("case_id", "takes letters, digits, `_` and `-` only, at most 200")
     if not 1 <= len(interop.surfaces) <= MAX_SURFACES:
-        raise _surface_error("surfaces", f"must hold 1 to {MAX_SURFACES} surfaces")
+        raise _build_surface_error("surfaces", f"must hold 1 to {MAX_SURFACES} surfaces")
     for number, surface in enumerate(interop.surfaces):
         _check_embedded(f"surfaces[{number}]", surface)
     _check_ids(interop.surfaces)
@@ -93,21 +93,23 @@ def _check_embedded(path: str, surface: EmbeddedSurface) -> None:
     if surface.catalog_id is not None:
         _check_name(f"{path}.catalog_id", surface.catalog_id)
     if not is_secure_or_loopback(surface.fallback_review_url):
-        raise _surface_error(f"{path}.fallback_review_url", "must be an https URL, or http on localhost")
+        raise _build_surface_error(
+            f"{path}.fallback_review_url", "must be an https URL, or http on localhost"
+        )
 
 
 def _check_ids(surfaces: tuple[EmbeddedSurface, ...]) -> None:
     seen: set[str] = set()
     for number, surface in enumerate(surfaces):
         if surface.id in seen:
-            raise _surface_error(f"surfaces[{number}].id", "is used by an earlier surface")
+            raise _build_surface_error(f"surfaces[{number}].id", "is used by an earlier surface")
         seen.add(surface.id)
 
 
 def _check_name(path: str, name: str) -> None:
     if not (name.strip() and name.isprintable() and len(name) <= MAX_NAME_LENGTH):
-        raise _surface_error(path, f"must be 1 to {MAX_NAME_LENGTH} printable characters")
+        raise _build_surface_error(path, f"must be 1 to {MAX_NAME_LENGTH} printable characters")
 
 
-def _surface_error(path: str, complaint: str) -> ValidationFailed:
+def _build_surface_error(path: str, complaint: str) -> ValidationFailed:
     return ValidationFailed(f"{path} {complaint}.", path=path)

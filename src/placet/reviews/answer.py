@@ -41,7 +41,7 @@ def read_text(data: Mapping[str, Any], field: str) -> str | None:
     if not isinstance(value, str):
         raise build_field_error(field, message("This must be text."))
     if len(value) > MAX_TEXT_LENGTH:
-        raise build_field_error(field, _too_long(len(value)))
+        raise build_field_error(field, _describe_too_long(len(value)))
     return value if value.strip() else None
 
 
@@ -60,7 +60,7 @@ def read_ids(value: object, field: str, error: type[BadRequest]) -> list[str]:
     if not isinstance(value, list | tuple):
         raise build_field_error(field, message("This must be a list of ids."), error)
     if len(value) > MAX_IDS:
-        raise build_field_error(field, _too_many(len(value)), error)
+        raise build_field_error(field, _describe_too_many(len(value)), error)
     if not all(isinstance(item, str) and item.strip() for item in value):
         raise build_field_error(field, message("Every id must be non-empty text."), error)
     twice = sorted({item for item in value if value.count(item) > 1}) if len(set(value)) < len(value) else []
@@ -81,7 +81,7 @@ def format_ids(ids: Iterable[str]) -> str:
     return ", ".join(quote(item) for item in given[:MAX_NAMED]) + more
 
 
-def _too_long(given: int) -> Message:
+def _describe_too_long(given: int) -> Message:
     return message(
         "Shorten this to {most} characters; it has {given}.",
         most=Amount(MAX_TEXT_LENGTH),
@@ -89,7 +89,7 @@ def _too_long(given: int) -> Message:
     )
 
 
-def _too_many(given: int) -> Message:
+def _describe_too_many(given: int) -> Message:
     return message("Name at most {most} ids; these are {given}.", most=Amount(MAX_IDS), given=Amount(given))
 
 

@@ -47,11 +47,11 @@ def find_unstorable(data: object) -> dict[str, str]:
     """Return the members of an answer with characters that cannot be stored, each with a message."""
     parts = data.items() if isinstance(data, Mapping) else ()
     named = ((key, part) for key, part in parts if isinstance(key, str) and is_storable(key))
-    wrong = (key for key, part in named if not all(map(is_storable, _texts(part))))
+    wrong = (key for key, part in named if not all(map(is_storable, _list_texts(part))))
     return dict.fromkeys(islice(wrong, MAX_NAMED), build_problem("control_characters").message)
 
 
-def _texts(value: object) -> Iterator[str]:
+def _list_texts(value: object) -> Iterator[str]:
     """Yield every text in the value, including keys."""
     rest = [value]
     while rest:
@@ -67,7 +67,7 @@ def _texts(value: object) -> Iterator[str]:
 def _check_values(value: Mapping[Any, Any], name: str, error: type[BadRequest]) -> None:
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        inner = [part for container in level for part in _parts(container, name, error)]
+        inner = [part for container in level for part in _list_parts(container, name, error)]
         for part in inner:
             _check_scalar(part, name, error)
         level = [part for part in inner if isinstance(part, _CONTAINERS)]
@@ -76,7 +76,7 @@ def _check_values(value: Mapping[Any, Any], name: str, error: type[BadRequest]) 
     raise error(f"{name} is nested deeper than {MAX_DEPTH} levels.", path=name)
 
 
-def _parts(container: Any, name: str, error: type[BadRequest]) -> list[Any]:
+def _list_parts(container: Any, name: str, error: type[BadRequest]) -> list[Any]:
     if not isinstance(container, Mapping):
         return list(container)
     for key in container:

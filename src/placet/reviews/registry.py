@@ -88,16 +88,16 @@ class FieldLabels(Mapping[str, str]):
         self._pages = pages
 
     def __getitem__(self, name: str) -> str:
-        found = next((labels for labels in self._tables() if name in labels), self._pages)
+        found = next((labels for labels in self._list_tables() if name in labels), self._pages)
         return found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys(name for labels in self._tables() for name in labels))
+        return iter(dict.fromkeys(name for labels in self._list_tables() for name in labels))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _tables(self) -> Iterator[Mapping[str, str]]:
+    def _list_tables(self) -> Iterator[Mapping[str, str]]:
         yield self._pages
         yield from (each.field_labels for each in DECLARATIONS.values())
 

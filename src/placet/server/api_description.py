@@ -77,10 +77,10 @@ def build_openapi_document(
     `more` are routes that not every server has, under `tags` of their own.
     """
     if not more:
-        return _plain_document(base_url)
+        return _build_plain_document(base_url)
     return build_document(base_url, (*API_ROUTES, *more), {**TAGS, **(tags or {})}, _INFO)
 
 
 @cache
-def _plain_document(base_url: str) -> dict[str, Any]:
+def _build_plain_document(base_url: str) -> dict[str, Any]:
     return build_document(base_url, API_ROUTES, TAGS, _INFO)

@@ -22,7 +22,7 @@ ANSWERED_AT = datetime(2026, 5, 6, 9, 12, 30, tzinfo=UTC)
 ENDS_AT = datetime(2026, 5, 6, 13, 0, tzinfo=UTC)
 
 
-def _token(purpose: str) -> str:
+def _build_token(purpose: str) -> str:
     return f"an-example-of-a-{purpose}-token".ljust(TOKEN_LENGTH, "0")
 
 
@@ -30,7 +30,9 @@ _TYPE = next(iter(REVIEW_TYPES.values()))
 _OPENING = _TYPE.example()
 RESULT = Result(action="approve", data={"feedback": "Kind and clear."})
 _PRESSED_BY = SubmittedBy(platform="telegram", platform_user_id="481516", display_name="Mara")
-_LINKS = CaseUrls(BASE).build_links(CASE, review_token=_token("review"), submit_token=_token("submit"))
+_LINKS = CaseUrls(BASE).build_links(
+    CASE, review_token=_build_token("review"), submit_token=_build_token("submit")
+)
 
 _HITL = HitlObject(
     spec_version="0.9",

@@ -65,13 +65,13 @@ class BackgroundTasks:
     def start(self) -> None:
         """Start the tasks in the running event loop."""
         jobs: list[Coroutine[Any, Any, None]] = [
-            self._rounds(self._sweep, asyncio.Event()),
-            self._rounds(self._outbox, self._outbox_wakeup),
+            self._run_rounds(self._sweep, asyncio.Event()),
+            self._run_rounds(self._outbox, self._outbox_wakeup),
             self._purge(),
             self._streams.heartbeat(),
         ]
         if self._make_checkpoint is not None:
-            jobs.append(self._checkpoints(self._make_checkpoint))
+            jobs.append(self._run_checkpoints(self._make_checkpoint))
         self._tasks = [asyncio.create_task(job) for job in jobs]
 
     def wake_outbox(self) -> None:
@@ -84,12 +84,12 @@ class BackgroundTasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _rounds(self, work: BackgroundTask, wake: asyncio.Event) -> None:
+    async def _run_rounds(self, work: BackgroundTask, wake: asyncio.Event) -> None:
         while True:
             wake.clear()
             wait = IDLE_FOR
             try:
-                wait = await self._round(work)
+                wait = await self._run_round(work)
             except PlacetError as error:
                 log.warning("background_task_failed error=%s", error.message)
             except Exception:
@@ -97,7 +97,7 @@ class BackgroundTasks:
             with suppress(TimeoutError):
                 await asyncio.wait_for(wake.wait(), wait.total_seconds())
 
-    async def _round(self, work: BackgroundTask) -> timedelta:
+    async def _run_round(self, work: BackgroundTask) -> timedelta:
         """Do what is due, without writing if nothing is; return how long to wait for the next run."""
         due = await work.next_at()
         if due is not None and due <= self._desk.now():
@@ -107,7 +107,7 @@ class BackgroundTasks:
             return IDLE_FOR
         return min(IDLE_FOR, max(due - self._desk.now(), timedelta(milliseconds=5)))
 
-    async def _checkpoints(self, make: Callable[[], Awaitable[object]]) -> None:
+    async def _run_checkpoints(self, make: Callable[[], Awaitable[object]]) -> None:
         while True:
             try:
                 await make()

@@ -38,7 +38,7 @@ class CaseSessions:
     def begin(self, case_id: str, link: str, now: datetime) -> str:
         """Return the value of the session cookie for this link."""
         ends = int((now + SESSION_LIFETIME).timestamp())
-        return f"{link[:32]}.{ends}.{self._mac('session', case_id, link[:32], str(ends))}"
+        return f"{link[:32]}.{ends}.{self._compute_mac('session', case_id, link[:32], str(ends))}"
 
     def read(self, case: Case, cookie: str | None, now: datetime) -> CaseSession | None:
         """Return the session; None if the cookie is invalid or expired, or its link was revoked."""
@@ -46,12 +46,12 @@ class CaseSessions:
         if len(parts) != 3 or not (parts[1].isascii() and parts[1].isdigit() and len(parts[1]) < 13):
             return None
         link, ends, mac = parts
-        if not is_same(mac, self._mac("session", case.id, link, ends)):
+        if not is_same(mac, self._compute_mac("session", case.id, link, ends)):
             return None
         held = next((digest for digest in case.review_digests if digest[:32] == link), None)
         if held is None or now >= datetime.fromtimestamp(int(ends), UTC):
             return None
-        return CaseSession(case_id=case.id, link=held, csrf=self._mac("csrf", case.id, link, ends))
+        return CaseSession(case_id=case.id, link=held, csrf=self._compute_mac("csrf", case.id, link, ends))
 
-    def _mac(self, *parts: str) -> str:
+    def _compute_mac(self, *parts: str) -> str:
         return sign(self._key, *parts)

@@ -33,7 +33,7 @@ async def load_earlier_rounds(
         [load_type(shown).extract_comparable(shown) for _, shown in [*asked, (case, offer)]]
     )
     return tuple(
-        [await _round(load_type, one, changes) for one, changes in zip(asked, compared, strict=True)]
+        [await _describe_round(load_type, one, changes) for one, changes in zip(asked, compared, strict=True)]
     )
 
 
@@ -54,10 +54,10 @@ async def build_recap(load_type: TypeLoader, case: Case, offer: Offer) -> Recap:
 async def list_changes(shown: Mapping[str, Any], edits: Mapping[str, Any]) -> Comparison:
     """Return how the edited fields differ from what was shown."""
     before = {name: shown[name] for name in edits if name in shown}
-    return await _compare(before, edits, _size(before) + _size(edits))
+    return await _compare(before, edits, _measure_size(before) + _measure_size(edits))
 
 
-async def _round(load_type: TypeLoader, asked: CaseWithOffer, changes: Comparison | None) -> Round:
+async def _describe_round(load_type: TypeLoader, asked: CaseWithOffer, changes: Comparison | None) -> Round:
     case, offer = asked
     return Round(
         asked_at=case.created_at,
@@ -70,7 +70,7 @@ async def _round(load_type: TypeLoader, asked: CaseWithOffer, changes: Compariso
 
 async def compare_values(shown: Sequence[Any]) -> list[Comparison | None]:
     """Return what changed from each value to the next; None for the oldest if the size limit is reached."""
-    sizes = [_size(values) for values in shown]
+    sizes = [_measure_size(values) for values in shown]
     compared: list[Comparison | None] = [None] * (len(shown) - 1)
     room = MAX_COMPARED_BYTES
     for number in reversed(range(max(len(compared) - MAX_COMPARED_ROUNDS, 0), len(compared))):
@@ -87,5 +87,5 @@ async def _compare(before: Any, after: Any, size: int) -> Comparison:
     return compare(before, after) if size <= QUICK_BYTES else await asyncio.to_thread(compare, before, after)
 
 
-def _size(values: Any) -> int:
+def _measure_size(values: Any) -> int:
     return len(msgspec.json.encode(values))

@@ -62,7 +62,7 @@ class Drafts(HttpApi):
         post = await self._access.read_post(request)
         turn = await self.save(post)
         say = self._language(request).say
-        problems = {key: _plain(say(text)) for key, text in turn.problems.items()}
+        problems = {key: _make_plain(say(text)) for key, text in turn.problems.items()}
         return {"asked": turn.asked, "problems": problems}
 
     async def save(self, post: PagePost) -> PostResult:
@@ -78,16 +78,16 @@ class Drafts(HttpApi):
                 actor=post.session.actor,
                 values=turn.values,
                 step=step,
-                progress=_at_step(turn.progress, step),
+                progress=_read_step(turn.progress, step),
             )
         return turn
 
 
-def _at_step(progress: Progress | None, step: int) -> Progress | None:
+def _read_step(progress: Progress | None, step: int) -> Progress | None:
     return progress and replace(progress, current_step=min(step + 1, progress.total_steps or 1))
 
 
-def _plain(text: str) -> str:
+def _make_plain(text: str) -> str:
     return text.striptags() if isinstance(text, Markup) else text
 
 

@@ -89,20 +89,22 @@ class InboxList:
         """Return one page of the cases that match the query and are in scope."""
         rows: list[tuple[Case, Offer]] = []
         examined, last = 0, None
-        async for case, offer in self._cases(await self._owners(scope), asked):
+        async for case, offer in self._list_cases(await self._list_owners(scope), asked):
             if len(rows) == PAGE_SIZE or examined == MAX_EXAMINED:
                 return self._build_page(rows, next=last)
             examined += 1
-            last = _cursor_of(case)
+            last = _build_cursor(case)
             if asked.matches(case, offer):
                 rows.append((case, offer))
         return self._build_page(rows, next=None)
 
-    async def _owners(self, scope: InboxScope) -> Collection[Owner]:
+    async def _list_owners(self, scope: InboxScope) -> Collection[Owner]:
         known = await self._desk.store.list_owners() if scope.everyone else (scope.own, scope.holds)
         return [owner for owner in known if scope.sees(owner)]
 
-    async def _cases(self, owners: Collection[Owner], asked: InboxQuery) -> AsyncIterator[tuple[Case, Offer]]:
+    async def _list_cases(
+        self, owners: Collection[Owner], asked: InboxQuery
+    ) -> AsyncIterator[tuple[Case, Offer]]:
         after, store = asked.after, self._desk.store
         limit = BATCH_SIZE if asked.is_filtered else PAGE_SIZE + 1
         while True:
@@ -115,7 +117,7 @@ class InboxList:
                     yield case, offer
             if len(found) < limit:
                 return
-            after = _cursor_of(found[-1][0])
+            after = _build_cursor(found[-1][0])
 
     def _build_page(self, rows: list[tuple[Case, Offer]], *, next: InboxCursor | None) -> InboxPage:
         return InboxPage(
@@ -131,7 +133,7 @@ def get_type_name(offer: Offer) -> str:
     return next((name for name, one in SAMPLES.items() if one is review_type), offer.type)
 
 
-def _cursor_of(case: Case) -> InboxCursor:
+def _build_cursor(case: Case) -> InboxCursor:
     moment = case.expires_at if case.closed_at is None else case.closed_at
     return InboxCursor(at=moment, case_id=case.id)
 

@@ -81,7 +81,7 @@ class InboxPages(HttpApi):
         except SessionEnded:
             self._sessions.log_failure("foreign_site", address)
             raise
-        key = _value(await self._form(request), "key").strip()
+        key = _read_value(await self._read_form(request), "key").strip()
         previous = request.cookies.get(self._cookie)
         try:
             cookie = await self._sessions.sign_in(key, address=address, previous=previous)
@@ -97,7 +97,7 @@ class InboxPages(HttpApi):
     @pages.post("/inbox/sign-out", "signOut")
     async def sign_out(self, request: Request) -> Response:
         """End the session, and with it the pages opened from the inbox, also for copies of its cookies."""
-        visitor, _ = await self._visitor(request)
+        visitor, _ = await self._find_visitor(request)
         await self._sessions.sign_out(visitor)
         response = self._go()
         self._set_cookie(response, "", max_age=0)
@@ -106,8 +106,8 @@ class InboxPages(HttpApi):
     @pages.post("/inbox/open", "openFromInbox")
     async def open(self, request: Request) -> Response:
         """Open the page of a case; the event log records who opened it."""
-        visitor, pairs = await self._visitor(request)
-        case, _ = await self._desk.get_case_and_offer(_value(pairs, "case"))
+        visitor, pairs = await self._find_visitor(request)
+        case, _ = await self._desk.get_case_and_offer(_read_value(pairs, "case"))
         if not visitor.scope.sees(case.owner):
             raise CaseNotFound()
         with suppress(CaseExpired):  # its page says so
@@ -121,17 +121,17 @@ class InboxPages(HttpApi):
 
     # Sessions
 
-    async def _visitor(self, request: Request) -> tuple[InboxVisitor, FormPairs]:
+    async def _find_visitor(self, request: Request) -> tuple[InboxVisitor, FormPairs]:
         """Return who posted a form of the inbox and its fields; raise SessionEnded for any other sender."""
         require_own_page(request, self._replies.origin)
-        pairs = await self._form(request)  # read before the key is checked, because this may take long
+        pairs = await self._read_form(request)  # read before the key is checked, because this may take long
         visitor = await self._sessions.find_visitor(request.cookies.get(self._cookie))
         if visitor is None:
             raise SessionEnded()
-        require_csrf_token(visitor, _value(pairs, "csrf"))
+        require_csrf_token(visitor, _read_value(pairs, "csrf"))
         return visitor, pairs
 
-    async def _form(self, request: Request) -> FormPairs:
+    async def _read_form(self, request: Request) -> FormPairs:
         return read_form(await read_body(request.scope, request.receive, limit=MAX_FORM_BYTES))
 
     def _set_cookie(self, response: Response, cookie: str, *, max_age: int) -> None:
@@ -169,8 +169,8 @@ class InboxPages(HttpApi):
             type=asked.type,
             words=asked.words,
             later=asked.after is not None,
-            next_url=self._url(asked, after=write_cursor(listed.next)) if listed.next else None,
-            first_url=self._url(asked),
+            next_url=self._build_url(asked, after=write_cursor(listed.next)) if listed.next else None,
+            first_url=self._build_url(asked),
             waiting_url=self._address,
             decided_url=f"{self._address}?show=decided",
             open_url=f"{self._address}/open",
@@ -185,7 +185,7 @@ class InboxPages(HttpApi):
         response.headers.update(headers)
         return response
 
-    def _url(self, asked: InboxQuery, **more: str) -> str:
+    def _build_url(self, asked: InboxQuery, **more: str) -> str:
         parameters = {
             "show": "decided" if asked.decided else "",
             "type": asked.type,
@@ -246,6 +246,6 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
 )
 
 
-def _value(pairs: FormPairs, name: str) -> str:
+def _read_value(pairs: FormPairs, name: str) -> str:
     """Return the last value posted under this name."""
     return next((value for key, value in reversed(pairs) if key == name), "")

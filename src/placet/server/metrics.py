@@ -65,9 +65,9 @@ class Meter(Collector):
         for (route, status), count in sorted(self._requests.items()):
             requests.add_metric([route, str(status)], count)
         yield requests
-        yield self._histogram()
+        yield self._collect_histogram()
         yield GaugeMetricFamily("placet_open_streams", "Event streams open now.", self._open_streams())
-        yield from self._storage()
+        yield from self._collect_storage()
         refused = CounterMetricFamily(
             "placet_quota_refused", "Requests refused because a quota was used up.", labels=["quota"]
         )
@@ -75,7 +75,7 @@ class Meter(Collector):
             refused.add_metric([quota], count)
         yield refused
 
-    def _storage(self) -> Iterator[Metric]:
+    def _collect_storage(self) -> Iterator[Metric]:
         labels = ["operation"]
         refused = CounterMetricFamily(
             "placet_storage_refused", "Reads and writes refused because the storage failed.", labels=labels
@@ -89,7 +89,7 @@ class Meter(Collector):
         yield refused
         yield outage
 
-    def _histogram(self) -> HistogramMetricFamily:
+    def _collect_histogram(self) -> HistogramMetricFamily:
         seconds = HistogramMetricFamily(
             "placet_http_request_seconds", "How long requests took.", labels=["route"]
         )

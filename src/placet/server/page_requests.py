@@ -65,7 +65,7 @@ class PageAccess:
 
     async def require_session(self, request: Request, case: Case) -> CaseSession:
         """Return the request's session for this case; raise SessionEnded if there is none."""
-        cookie = self._case_cookie(request)
+        cookie = self._read_case_cookie(request)
         if self.came_from_inbox(request) and self._inbox is not None:
             signed_in = request.cookies.get(self._replies.cookies.inbox)
             session = await self._inbox.find_case_session(case, cookie or "", signed_in)
@@ -106,9 +106,9 @@ class PageAccess:
 
     def came_from_inbox(self, request: Request) -> bool:
         """Whether the cookie says that this page was opened from the inbox."""
-        return (self._case_cookie(request) or "").startswith(FROM_INBOX)
+        return (self._read_case_cookie(request) or "").startswith(FROM_INBOX)
 
-    def _case_cookie(self, request: Request) -> str | None:
+    def _read_case_cookie(self, request: Request) -> str | None:
         return request.cookies.get(self._replies.cookies.case(request.path_params.get("case_id", "")))
 
 

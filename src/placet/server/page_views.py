@@ -152,8 +152,8 @@ class PageViews:
             now=self._desk.now(),
             static_url=self._replies.static_url,
             recap=await build_recap(self._load_type, case, offer) if offer else (),
-            outcome=self._outcome(case, offer),
-            grants=await self._grants(case),
+            outcome=self._describe_outcome(case, offer),
+            grants=await self._list_grants(case),
             revoke_url=f"{page}/revoke" if session else None,
             csrf=session.csrf if session else "",
             rounds=await load_earlier_rounds(self._desk, self._load_type, case, offer) if offer else (),
@@ -165,7 +165,7 @@ class PageViews:
             self._renderer.render_closed_case(view), status=status, language=language
         )
 
-    async def _grants(self, case: Case) -> tuple[GivenGrant, ...]:
+    async def _list_grants(self, case: Case) -> tuple[GivenGrant, ...]:
         if case.decision is None or not case.decision.result.data.get("grants"):
             return ()
         now, found = self._desk.now(), await self._desk.store.list_grants_of_case(case.id)
@@ -181,7 +181,7 @@ class PageViews:
             for grant in reversed(found)
         )
 
-    def _outcome(self, case: Case, offer: Offer | None) -> str | None:
+    def _describe_outcome(self, case: Case, offer: Offer | None) -> str | None:
         action = case.decision.result.action if case.decision else None
         return self._load_type(offer).find_outcome(offer, action) if offer and action else action
 

@@ -50,15 +50,21 @@ class StatusPoll:
             if matched is not None:
                 # RFC 9110, 8.6: a 304 must not send another length than the 200, so it sends none
                 left = self._limiter.count_remaining(principal.name, case.id)
-                kept = [(b"etag", matched), NO_STORE, VARY, *self._budget(left), *self._pace(case)]
+                kept = [
+                    (b"etag", matched),
+                    NO_STORE,
+                    VARY,
+                    *self._describe_budget(left),
+                    *self._describe_pace(case),
+                ]
                 return RawReply(304, kept, b"")
         try:
             left = self._spend(case, principal)
         except RateLimited as error:
             refused = build_error_reply(error)
-            return refused._replace(headers=[*refused.headers, *self._budget(0)])
+            return refused._replace(headers=[*refused.headers, *self._describe_budget(0)])
         body = _encode(poll_response(case))
-        more: tuple[Header, ...] = (VARY, *self._budget(left), *self._pace(case))
+        more: tuple[Header, ...] = (VARY, *self._describe_budget(left), *self._describe_pace(case))
         if len(body) >= MIN_COMPRESSED_BYTES and accepts_gzip(read_text_header(scope, b"accept-encoding")):
             # RFC 9110, 8.8.3.3: each encoding has a strong ETag of its own
             body, etag, more = await compress(body), b'"%d-gzip"' % case.version, (GZIP, *more)
@@ -76,13 +82,13 @@ class StatusPoll:
             return self._limiter.spend(principal.name, case.id)
         return self._limiter.count_remaining(principal.name, case.id)
 
-    def _budget(self, remaining: int | None) -> tuple[Header, ...]:
+    def _describe_budget(self, remaining: int | None) -> tuple[Header, ...]:
         if remaining is None or not self._limiter.per_minute:
             return ()
         limit = (b"x-ratelimit-limit", b"%d" % self._limiter.per_minute)
         return limit, (b"x-ratelimit-remaining", b"%d" % remaining)
 
-    def _pace(self, case: Case) -> tuple[Header, ...]:
+    def _describe_pace(self, case: Case) -> tuple[Header, ...]:
         if not case.live:
             return ()
         now = self._desk.now()

@@ -33,7 +33,7 @@ class Prefill:
 
     async def values(self, case: Case, offer: Offer) -> dict[str, Any]:
         """Return the default values by field key."""
-        fields = _fields_with_reference(offer)
+        fields = _list_fields_with_reference(offer)
         if not fields or not case.live:
             return {}
         cached = self._cache.get(case.id)
@@ -60,7 +60,7 @@ class Prefill:
         return value if find_field_problem(field, value) is None else None
 
 
-def _fields_with_reference(offer: Offer) -> list[Field]:
+def _list_fields_with_reference(offer: Offer) -> list[Field]:
     if "form" not in offer.context:
         return []
     return [field for field in parse_form(offer.context["form"]).every_field if field.default_ref]

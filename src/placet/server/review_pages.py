@@ -227,7 +227,7 @@ class ReviewPages(HttpApi):
         picked = HAND_BACK_REASONS.get(post.value("why") or "")
         parts = [self._language(request).t(picked) if picked else "", clean_note(typed)]
         reason = "\n\n".join(part for part in parts if part)[:MAX_NOTE_LENGTH]
-        person = await self._person(request, post.session)
+        person = await self._find_person(request, post.session)
         await self._desk.hand_back(post.case.id, actor=post.session.actor, reason=reason or None, by=person)
         return self._replies.go(post.case.id)
 
@@ -278,7 +278,7 @@ class ReviewPages(HttpApi):
             path="browser_submit",
             actor=post.session.actor,
             submitted_via="inbox" if post.session.key_name else None,
-            responded_by=await self._person(request, post.session),
+            responded_by=await self._find_person(request, post.session),
             replay_digest=idempotency.digest(post.case.id, key) if key else None,
         )
         try:
@@ -303,7 +303,7 @@ class ReviewPages(HttpApi):
                 data=submission.data,
                 path="browser_submit",
                 actor=f"link:{link[:8]}",
-                responded_by=await self._person(request) if is_json(request) else None,
+                responded_by=await self._find_person(request) if is_json(request) else None,
                 evidence=submission.verification_evidence,
                 replay_digest=idempotency.digest(case_id, idempotency.check_key(key), body) if key else None,
             )
@@ -314,7 +314,7 @@ class ReviewPages(HttpApi):
             return Response(flat, status, {"cache-control": "no-store", **headers}, "application/json")
         return build_json_response(poll_response(case))
 
-    async def _person(self, request: Request, session: CaseSession | None = None) -> RespondedBy | None:
+    async def _find_person(self, request: Request, session: CaseSession | None = None) -> RespondedBy | None:
         """Return who answers, if the service or the inbox knows; a link identifies no person."""
         known = await self._identify(request) if self._identify else None
         if known is None and session is not None and session.key_name is not None:
@@ -359,14 +359,14 @@ class ReviewPages(HttpApi):
             name = "signed_out"
         # A GET submits nothing, so the page must not say that an answer was not recorded.
         unsent = name == "not_recorded" and request.method != "POST"
-        return self._message(request, "broken" if unsent else name, error.status)
+        return self._build_message_page(request, "broken" if unsent else name, error.status)
 
     def _report_failure(self, request: Request, error: Exception) -> Response:
         """Log an unexpected error; show a page to a browser, and raise it again for a program."""
         if request.method == "POST" and not is_form(request):
             raise error
         describe_error(error)
-        return self._message(request, "broken", 500)
+        return self._build_message_page(request, "broken", 500)
 
     async def _explain_conflict(self, request: Request, error: AlreadyClosed) -> Response:
         """Show that the case was answered or withdrawn while the page was open."""
@@ -374,9 +374,9 @@ class ReviewPages(HttpApi):
         if case.status is Status.CANCELLED:
             return await self._views.show_closed(case, offer, self._language(request), status=error.status)
         name = "content_changed" if isinstance(error, ContentChanged) else "answered_elsewhere"
-        return self._message(request, name, error.status)
+        return self._build_message_page(request, name, error.status)
 
-    def _message(self, request: Request, name: str, status: int) -> Response:
+    def _build_message_page(self, request: Request, name: str, status: int) -> Response:
         case_id = request.path_params.get("case_id", "")
         from_inbox = self._access.came_from_inbox(request)
         return self._views.show_message(name, status, case_id, self._language(request), from_inbox=from_inbox)
@@ -407,13 +407,13 @@ def clean_note(text: str | None) -> str:
 
 def is_form(request: Request) -> bool:
     """Whether the request posts a page's form."""
-    return _media_type(request) == FORM
+    return _read_media_type(request) == FORM
 
 
 def is_json(request: Request) -> bool:
     """Whether the media type is JSON, which a form on another site cannot send with cookies."""
-    return _media_type(request) == "application/json"
+    return _read_media_type(request) == "application/json"
 
 
-def _media_type(request: Request) -> str:
+def _read_media_type(request: Request) -> str:
     return (request.headers.get("content-type") or "").partition(";")[0].strip().lower()

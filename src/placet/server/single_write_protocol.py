@@ -137,11 +137,11 @@ class SingleWriteProtocol(HttpToolsProtocol):
         find = getattr(app, "find_raw", None)
         found = find(cycle.scope) if find is not None and not cycle.waiting_for_100_continue else None
         if found is None:
-            super()._start_asgi_task(cycle, _without_chunks(cycle, app))
+            super()._start_asgi_task(cycle, _omit_chunks(cycle, app))
         elif cycle.more_body and self._reading:
             self._held = (cycle, found)
         elif cycle.more_body:
-            super()._start_asgi_task(cycle, _without_chunks(cycle, app))
+            super()._start_asgi_task(cycle, _omit_chunks(cycle, app))
         else:
             self._start_reply(cycle, found)
 
@@ -149,7 +149,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
         if self._held is not None:
             cycle, _ = self._held
             self._held = None
-            super()._start_asgi_task(cycle, _without_chunks(cycle, self.app))
+            super()._start_asgi_task(cycle, _omit_chunks(cycle, self.app))
 
     def _start_reply(self, cycle: RequestResponseCycle, found: Any) -> None:
         task = self.loop.create_task(self._answer(cycle, found))
@@ -162,7 +162,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
             if self.flow.write_paused and not cycle.disconnected:
                 await self.flow.drain()
         except StreamedReplyNeeded:
-            await cycle.run_asgi(_without_chunks(cycle, self.app))
+            await cycle.run_asgi(_omit_chunks(cycle, self.app))
             return
         except BaseException:
             self.transport.close()  # otherwise the client would wait for the reply
@@ -195,7 +195,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
+def _omit_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
     """Return an app that sends replies without a length in one piece per message to HTTP/1.0 clients.
 
     They do not know chunks; for them the end of the connection is the end of the reply. uvicorn closes it.

@@ -72,7 +72,7 @@ def import_key(algorithm: Algorithm, jwk: Mapping[str, Any], *, private: bool = 
     """Return the key in `jwk`, with its private part if `private`. Raises ValueError if it is unusable."""
     if any(jwk.get(name) != value for name, value in algorithm.fixed.items()):
         raise ValueError(f"{algorithm.name} takes another type of key")
-    names = (*algorithm.members, *(_private_members(algorithm) if private else ()))
+    names = (*algorithm.members, *(_list_private_members(algorithm) if private else ()))
     members = {name: jwk[name] for name in names if name in jwk}
     _check_members(algorithm, members)
     try:
@@ -83,7 +83,7 @@ def import_key(algorithm: Algorithm, jwk: Mapping[str, Any], *, private: bool = 
     return algorithm.key_class.import_key(key.raw_value) if private else key  # type: ignore[arg-type]
 
 
-def _private_members(algorithm: Algorithm) -> list[str]:
+def _list_private_members(algorithm: Algorithm) -> list[str]:
     return [name for name, member in algorithm.key_class.value_registry.items() if member.private]
 
 
@@ -92,9 +92,9 @@ def _check_members(algorithm: Algorithm, members: Mapping[str, Any]) -> None:
         raise ValueError(f"the key needs {' and '.join(algorithm.members)}")
     if not all(isinstance(value, str) and _MEMBER.fullmatch(value) for value in members.values()):
         raise ValueError("the key's members must be base64url text")
-    if "n" in members and _bits(members["n"]) < _RSA_BITS:
+    if "n" in members and _count_bits(members["n"]) < _RSA_BITS:
         raise ValueError(f"an RSA key needs at least {_RSA_BITS} bits")
 
 
-def _bits(number: str) -> int:
+def _count_bits(number: str) -> int:
     return int.from_bytes(urlsafe_b64decode(number + "=" * (-len(number) % 4)), "big").bit_length()

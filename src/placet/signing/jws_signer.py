@@ -39,9 +39,9 @@ class JwsSigner:
     def sign(self, payload: bytes, *, shown: str) -> str:
         """Return the detached JWS of `payload`, with `shown` in its header."""
         header = ProtectedHeader(alg=self._algorithm.name, kid=self._kid, shown=shown, typ="hitl-result+jws")
-        protected = _base64url(msgspec.json.encode(header))
-        signature = self._algorithm.sign(self._private_key, protected + b"." + _base64url(payload))
-        return (protected + b".." + _base64url(signature)).decode()
+        protected = _encode_base64url(msgspec.json.encode(header))
+        signature = self._algorithm.sign(self._private_key, protected + b"." + _encode_base64url(payload))
+        return (protected + b".." + _encode_base64url(signature)).decode()
 
     async def sign_all(self, claims: Sequence[Claim]) -> list[str]:
         """Return the detached JWS of each payload, in order."""
@@ -52,5 +52,5 @@ class JwsSigner:
         return {"keys": [dict(key) for key in self._published]}
 
 
-def _base64url(data: bytes) -> bytes:
+def _encode_base64url(data: bytes) -> bytes:
     return b2a_base64(data, newline=False).rstrip(b"=").translate(_URL_SAFE)

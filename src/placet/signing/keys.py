@@ -32,7 +32,7 @@ class SigningKey(Struct, frozen=True, kw_only=True):
         """Return the key. Raises SettingsError if the text does not match its key id or algorithm."""
         try:
             jwk = msgspec.json.decode(self.jwk, type=dict[str, str])
-            key = import_key(_algorithm(self.algorithm), jwk, private="d" in jwk)
+            key = import_key(_find_algorithm(self.algorithm), jwk, private="d" in jwk)
         except ValueError as error:
             raise SettingsError(f"Signing key {self.kid} cannot be read: {error}.") from None
         if key.thumbprint() != self.kid:
@@ -41,7 +41,7 @@ class SigningKey(Struct, frozen=True, kw_only=True):
 
     def retire(self, *, now: datetime) -> Self:
         """Return this key as retired: without its private part, for verification only."""
-        return replace(self, jwk=_text(self.read().as_dict(private=False)), retired_at=now)
+        return replace(self, jwk=_read_text(self.read().as_dict(private=False)), retired_at=now)
 
     def revoke(self, *, now: datetime) -> Self:
         """Return this key as revoked: none of its signatures counts any more, whatever their date."""
@@ -106,9 +106,9 @@ def build_key_set(keys: Iterable[SigningKey]) -> dict[str, Any]:
 
 def generate_key(algorithm: str = "ES256", *, now: datetime) -> SigningKey:
     """Return a new key, named by its RFC 7638 thumbprint. Raises SettingsError for an unknown algorithm."""
-    key = _algorithm(algorithm).generate()
+    key = _find_algorithm(algorithm).generate()
     return SigningKey(
-        kid=key.thumbprint(), algorithm=algorithm, jwk=_text(key.as_dict(private=True)), created_at=now
+        kid=key.thumbprint(), algorithm=algorithm, jwk=_read_text(key.as_dict(private=True)), created_at=now
     )
 
 
@@ -128,11 +128,11 @@ def load_key(text: str | bytes) -> SigningKey:
     return key
 
 
-def _algorithm(name: str) -> Algorithm:
+def _find_algorithm(name: str) -> Algorithm:
     if name not in ALGORITHMS:
         raise SettingsError(f"The signing algorithm must be one of {', '.join(ALGORITHMS)}.")
     return ALGORITHMS[name]
 
 
-def _text(jwk: Any) -> str:
+def _read_text(jwk: Any) -> str:
     return msgspec.json.encode(jwk).decode()

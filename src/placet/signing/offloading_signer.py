@@ -35,7 +35,7 @@ class OffloadingSigner:
         """Return the detached JWS of each payload, in order."""
         if len(claims) >= MIN_OFFLOADED_BATCH:
             with suppress(ConnectionError):
-                return await self._ready_worker().sign_all(claims)
+                return await self._get_ready_worker().sign_all(claims)
         return await self._here.sign_all(claims)
 
     def jwks(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class OffloadingSigner:
         if self._process is not None:
             await self._process.aclose()
 
-    def _ready_worker(self) -> SigningProcess:
+    def _get_ready_worker(self) -> SigningProcess:
         now = time.monotonic()
         if self._process is None or (self._process.gone and now >= self._rests_until):
             self._process, self._rests_until = self._start(self._key), now + RESTART_DELAY_S

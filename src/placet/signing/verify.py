@@ -55,7 +55,7 @@ def verify_result(
         raise SignatureInvalid("signed_at must be the moment of completed_at.")
     if shown is not None and shown != signature.header.shown:
         raise SignatureInvalid("This is not what the person was shown.")
-    require_signed_by(signature, _payload(poll, result, signature), jwks)
+    require_signed_by(signature, _read_payload(poll, result, signature), jwks)
     return VerifiedResult(
         case_id=poll["case_id"],
         action=result["action"],
@@ -82,7 +82,7 @@ def _read_completed_result(poll: Mapping[str, Any]) -> Mapping[str, Any]:
     return result
 
 
-def _payload(poll: Mapping[str, Any], result: Mapping[str, Any], signature: ResultSignature) -> bytes:
+def _read_payload(poll: Mapping[str, Any], result: Mapping[str, Any], signature: ResultSignature) -> bytes:
     try:
         return build_signing_payload(
             case_id=poll.get("case_id"),  # type: ignore[arg-type]

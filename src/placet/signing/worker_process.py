@@ -37,7 +37,7 @@ class SigningProcess:
         self._command = command
         self._asked: deque[asyncio.Future[list[str]]] = deque()
         self._to: asyncio.StreamWriter | None = None
-        self._life = asyncio.create_task(self._live())
+        self._life = asyncio.create_task(self._run())
 
     @property
     def gone(self) -> bool:
@@ -62,7 +62,7 @@ class SigningProcess:
         self._life.cancel()
         await asyncio.wait([self._life])
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         ours, theirs = socket.socketpair()
         with ours, suppress(OSError, EOFError, msgspec.MsgspecError):  # the caller gets the error
             with theirs:

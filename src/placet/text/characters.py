@@ -133,7 +133,7 @@ def is_storable(text: str) -> bool:
 
 def replace_unstorable(text: str) -> str:
     """Return the text with a visible sign for each unstorable character; its length stays the same."""
-    return _UNSTORABLE.sub(_picture, text)
+    return _UNSTORABLE.sub(_draw_picture, text)
 
 
 def replace_surrogates(text: str) -> str:
@@ -159,7 +159,7 @@ def _escape(found: re.Match[str]) -> str:
     return found[0] if _belongs(found) else json.dumps(found[0])[1:-1]
 
 
-def _picture(found: re.Match[str]) -> str:
+def _draw_picture(found: re.Match[str]) -> str:
     code = ord(found[0])
     return chr(0x2400 + code) if code < 0x20 else "\ufffd"
 

@@ -39,7 +39,7 @@ def truncate(text: str, limit: int, *, size: MeasureText = len) -> str:
         return text
     start = text[: limit + 1]
     end = bisect_right(range(1, len(start) + 1), limit, key=lambda end: size(start[:end] + ELLIPSIS))
-    whole = start[: _whole_characters(start, end)].rstrip()
+    whole = start[: _cut_between_characters(start, end)].rstrip()
     return f"{whole}{ELLIPSIS}" if size(f"{whole}{ELLIPSIS}") <= limit else ""
 
 
@@ -57,7 +57,7 @@ def to_paragraphs(text: str) -> str:
     return "\n".join(line for line, next in zip(lines, [*lines[1:], "."], strict=True) if line or next)
 
 
-def _whole_characters(text: str, end: int) -> int:
+def _cut_between_characters(text: str, end: int) -> int:
     """Return where to cut at or before `end` without splitting a character or a mark."""
     for here in range(end, end - min(end, _MAX_BACKTRACK), -1):
         if not (_is_dependent(text[here : here + 1]) or text[here - 1] == "\u200d"):

@@ -214,7 +214,7 @@ def test_the_window_says_how_wide_it_is(
     monkeypatch.setenv("COLUMNS", "70")
     termios.tcsetwinsize(terminal.keyboard, rows_and_columns)
     with open(terminal.keyboard, "w", closefd=False) as screen:
-        assert TerminalChannel(screen=screen)._layout().width == width
+        assert TerminalChannel(screen=screen)._choose_layout().width == width
 
 
 @pytest.mark.parametrize("width", [20, 33, 80])

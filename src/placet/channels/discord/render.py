@@ -33,32 +33,36 @@ _MARKUP = re.compile(r"[\\`*_~|<>#\[\]():@+-]")
 def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
     in_button = texts.fits_link_button(card.review_url, MAX_BUTTON_LINK_LENGTH)
-    lines = _lines(card, in_button=in_button)
-    parts = [*_question(lines), f"{_deadline(card)}\n{escape(lines.no_answer)}"]
+    lines = _build_lines(card, in_button=in_button)
+    parts = [*_format_question(lines), f"{_format_deadline(card)}\n{escape(lines.no_answer)}"]
     if not in_button:
         parts.append(f"{escape(lines.link_label)}: <{_escape_brackets(card.review_url)}>")
-    buttons = _buttons(card)
+    buttons = _build_buttons(card)
     if in_button:
         buttons.append({"type": BUTTON, "style": LINK, "label": lines.link_label, "url": card.review_url})
-    return _body(parts, buttons)
+    return _build_body(parts, buttons)
 
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
-    return _body(
-        [*_question(texts.build_card_lines(card, TEXT_LIMITS, size=_size)), _closure_line(closure)], []
+    return _build_body(
+        [
+            *_format_question(texts.build_card_lines(card, TEXT_LIMITS, size=_count_embed_characters)),
+            _format_closure(closure),
+        ],
+        [],
     )
 
 
 def build_follow_up(card: Card, closure: CaseClosure, message_id: str) -> dict[str, Any]:
     """Return a new message that says how the case closed, for when the original cannot be edited."""
-    lines = texts.build_card_lines(card, TEXT_LIMITS_WITH_LINK, size=_size)
-    return make_reply_to(_body([*_question(lines), _closure_line(closure)], []), message_id)
+    lines = texts.build_card_lines(card, TEXT_LIMITS_WITH_LINK, size=_count_embed_characters)
+    return make_reply_to(_build_body([*_format_question(lines), _format_closure(closure)], []), message_id)
 
 
 def build_reply(text: str) -> dict[str, Any]:
     """Return a reply that only the person who pressed the button can see."""
-    body = _body([escape(truncate(text, MAX_CONTENT_LENGTH - 100, size=_size))], [])
+    body = _build_body([escape(truncate(text, MAX_CONTENT_LENGTH - 100, size=_count_embed_characters))], [])
     return {**body, "flags": SUPPRESS_EMBEDS | EPHEMERAL}
 
 
@@ -73,40 +77,42 @@ def escape(text: str) -> str:
     return _MARKUP.sub(r"\\\g<0>", text)
 
 
-def _size(text: str) -> int:
+def _count_embed_characters(text: str) -> int:
     """Return the escaped length of a text, including the quote mark before each line."""
     return count_utf16_units(escape(text)) + 2 * (text.count("\n") + 1)
 
 
-def _lines(card: Card, *, in_button: bool) -> texts.CardLines:
+def _build_lines(card: Card, *, in_button: bool) -> texts.CardLines:
     if in_button:
-        return texts.build_card_lines(card, TEXT_LIMITS, size=_size)
+        return texts.build_card_lines(card, TEXT_LIMITS, size=_count_embed_characters)
     return texts.build_lines_with_link(
-        card, TEXT_LIMITS_WITH_LINK, most=MAX_LINK_IN_TEXT, platform="Discord", size=_size
+        card, TEXT_LIMITS_WITH_LINK, most=MAX_LINK_IN_TEXT, platform="Discord", size=_count_embed_characters
     )
 
 
-def _question(lines: texts.CardLines) -> list[str]:
+def _format_question(lines: texts.CardLines) -> list[str]:
     facts = [f"- **{escape(name)}**: {escape(value)}" for name, value in lines.facts]
     quoted = "\n".join(f"> {escape(line)}" for line in lines.message.split("\n")) if lines.message else ""
     return [f"**{escape(lines.heading)}**", escape(lines.prompt), quoted, "\n".join(facts)]
 
 
-def _deadline(card: Card) -> str:
+def _format_deadline(card: Card) -> str:
     """Return the deadline as a timestamp that Discord shows in each reader's time zone."""
     seconds = int(card.expires_at.timestamp())
     return f"Open until <t:{seconds}:F>, <t:{seconds}:R>"
 
 
-def _closure_line(closure: CaseClosure) -> str:
-    return f"**{escape(truncate(texts.describe_closure(closure), MAX_CLOSURE, size=_size))}**"
+def _format_closure(closure: CaseClosure) -> str:
+    return (
+        f"**{escape(truncate(texts.describe_closure(closure), MAX_CLOSURE, size=_count_embed_characters))}**"
+    )
 
 
 def _escape_brackets(url: str) -> str:
     return re.sub(r"[\s<>]", lambda found: f"%{ord(found[0]):02X}", url)
 
 
-def _buttons(card: Card) -> list[dict[str, Any]]:
+def _build_buttons(card: Card) -> list[dict[str, Any]]:
     return [
         {
             "type": BUTTON,
@@ -120,7 +126,7 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
     ]
 
 
-def _body(parts: list[str], buttons: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_body(parts: list[str], buttons: list[dict[str, Any]]) -> dict[str, Any]:
     rows = [buttons[at : at + BUTTONS_PER_ROW] for at in range(0, len(buttons), BUTTONS_PER_ROW)]
     return {
         "content": "\n\n".join(part for part in parts if part),

@@ -75,12 +75,12 @@ def build_message(card: Card, envelope: EmailEnvelope, now: datetime) -> EmailMe
     closing = f"{lines.deadline}.\n{lines.no_answer}"
     return _set_content(
         message,
-        [*_plain_paragraphs(lines), f"{lines.link_label}:\n{card.review_url}", closing, NO_REPLY],
+        [*_list_plain_paragraphs(lines), f"{lines.link_label}:\n{card.review_url}", closing, NO_REPLY],
         [
-            *_html_paragraphs(lines),
-            _html_link(lines, card.review_url),
-            _html_paragraph(closing),
-            _html_paragraph(NO_REPLY, quiet=True),
+            *_list_html_paragraphs(lines),
+            _format_html_link(lines, card.review_url),
+            _format_html_paragraph(closing),
+            _format_html_paragraph(NO_REPLY, quiet=True),
         ],
     )
 
@@ -99,10 +99,10 @@ def build_follow_up(
         message,
         [words, heading, prompt, "There is nothing left to do here."],
         [
-            _html_paragraph(words, strong=True),
-            _html_paragraph(heading),
-            _html_paragraph(prompt),
-            _html_paragraph("There is nothing left to do here.", quiet=True),
+            _format_html_paragraph(words, strong=True),
+            _format_html_paragraph(heading),
+            _format_html_paragraph(prompt),
+            _format_html_paragraph("There is nothing left to do here.", quiet=True),
         ],
     )
 
@@ -168,28 +168,28 @@ def _set_content(message: EmailMessage, plain: Sequence[str], html: Sequence[str
     return message
 
 
-def _plain_paragraphs(lines: CardLines) -> list[str]:
+def _list_plain_paragraphs(lines: CardLines) -> list[str]:
     facts = [f"{name}: {value}" for name, value in lines.facts if name or value]
     return [lines.heading, lines.prompt, lines.message, "\n".join(facts)]
 
 
-def _html_paragraphs(lines: CardLines) -> list[str]:
+def _list_html_paragraphs(lines: CardLines) -> list[str]:
     facts = [f"<b>{escape(name)}</b>: {escape(value)}" for name, value in lines.facts if name or value]
     listed = f'<p dir="auto">{"<br>".join(facts)}</p>' if facts else ""
     return [
-        _html_paragraph(lines.heading, quiet=True),
-        _html_paragraph(lines.prompt, strong=True),
-        _html_paragraph(lines.message),
+        _format_html_paragraph(lines.heading, quiet=True),
+        _format_html_paragraph(lines.prompt, strong=True),
+        _format_html_paragraph(lines.message),
         listed,
     ]
 
 
-def _html_link(lines: CardLines, url: str) -> str:
+def _format_html_link(lines: CardLines, url: str) -> str:
     link, label = escape(url), escape(lines.link_label)
     return f'<p><a href="{link}" style="{BUTTON}">{label}</a></p>\n<p><small>{link}</small></p>'
 
 
-def _html_paragraph(text: str, *, strong: bool = False, quiet: bool = False) -> str:
+def _format_html_paragraph(text: str, *, strong: bool = False, quiet: bool = False) -> str:
     words = escape(text).replace("\n", "<br>\n")
     marked = f"<b>{words}</b>" if strong else f"<small>{words}</small>" if quiet else words
     return f'<p dir="auto">{marked}</p>' if text else ""

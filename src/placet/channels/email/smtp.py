@@ -56,17 +56,17 @@ class MailServer(Struct, frozen=True, kw_only=True):
     def _connect(self) -> smtplib.SMTP:
         if self.security == "tls":
             return smtplib.SMTP_SSL(
-                self.host, self.port, self.greeting, timeout=TIMEOUT_S, context=self._context()
+                self.host, self.port, self.greeting, timeout=TIMEOUT_S, context=self._build_tls_context()
             )
         return smtplib.SMTP(self.host, self.port, self.greeting, timeout=TIMEOUT_S)
 
     def _log_in(self, smtp: smtplib.SMTP) -> None:
         if self.security == "starttls":
-            smtp.starttls(context=self._context())
+            smtp.starttls(context=self._build_tls_context())
         if self.user is not None:
             smtp.login(self.user, self.password or "")
 
-    def _context(self) -> ssl.SSLContext:
+    def _build_tls_context(self) -> ssl.SSLContext:
         return self.tls or ssl.create_default_context()
 
 

@@ -80,9 +80,9 @@ class SlackChannel:
         self._now = clock
         self._sleep = sleep
         self._idle_timeout_s = idle_timeout_s
-        self._api = PlatformApi("Slack", api_url, headers=_bearer_header(token), sleep=sleep)
+        self._api = PlatformApi("Slack", api_url, headers=_build_bearer_header(token), sleep=sleep)
         self._app_api = (
-            PlatformApi("Slack", api_url, headers=_bearer_header(app_token), sleep=sleep)
+            PlatformApi("Slack", api_url, headers=_build_bearer_header(app_token), sleep=sleep)
             if app_token
             else None
         )
@@ -162,7 +162,7 @@ def from_environment(environ: Mapping[str, str]) -> SlackChannel:
     )
 
 
-def _bearer_header(token: str) -> dict[str, str]:
+def _build_bearer_header(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 

@@ -28,24 +28,30 @@ def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
     if count_utf16_units(card.review_url) > MAX_BUTTON_URL_LENGTH:
         raise ChannelRefused("The review link is too long for a button in Slack.")
-    lines = _lines(card)
-    until = {"type": "context", "elements": [_plain(lines.deadline), _plain(lines.no_answer)]}
-    actions = {"type": "actions", "elements": [*_buttons(card), _link(lines.link_label, card.review_url)]}
-    return _body(lines, [until, actions], notice=lines.prompt)
+    lines = _build_lines(card)
+    until = {
+        "type": "context",
+        "elements": [_build_plain_text(lines.deadline), _build_plain_text(lines.no_answer)],
+    }
+    actions = {
+        "type": "actions",
+        "elements": [*_build_buttons(card), _link(lines.link_label, card.review_url)],
+    }
+    return _build_body(lines, [until, actions], notice=lines.prompt)
 
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
-    lines = _lines(card)
+    lines = _build_lines(card)
     closing = texts.describe_closure(closure)
-    return _body(lines, [{"type": "section", "text": _plain(closing)}], notice=closing)
+    return _build_body(lines, [{"type": "section", "text": _build_plain_text(closing)}], notice=closing)
 
 
 def build_follow_up(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return a new message that says how the case closed, for when the original cannot be edited."""
-    lines = _lines(card)
+    lines = _build_lines(card)
     closing = texts.describe_closure(closure)
-    blocks = [_header(lines), *_sections(lines.prompt, closing)]
+    blocks = [_build_header(lines), *_build_sections(lines.prompt, closing)]
     return {"text": _build_notification(lines.heading, closing), "blocks": blocks}
 
 
@@ -59,12 +65,17 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _lines(card: Card) -> texts.CardLines:
+def _build_lines(card: Card) -> texts.CardLines:
     return texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
 
 
-def _body(lines: texts.CardLines, last: list[dict[str, Any]], *, notice: str) -> dict[str, Any]:
-    blocks = [_header(lines), *_sections(lines.prompt, lines.message), *_facts(lines), *last]
+def _build_body(lines: texts.CardLines, last: list[dict[str, Any]], *, notice: str) -> dict[str, Any]:
+    blocks = [
+        _build_header(lines),
+        *_build_sections(lines.prompt, lines.message),
+        *_build_facts(lines),
+        *last,
+    ]
     return {"text": _build_notification(lines.heading, notice), "blocks": blocks}
 
 
@@ -73,25 +84,25 @@ def _build_notification(heading: str, text: str) -> str:
     return escape(f"{heading}: {line}" if line else heading)
 
 
-def _header(lines: texts.CardLines) -> dict[str, Any]:
-    return {"type": "header", "text": _plain(lines.heading)}
+def _build_header(lines: texts.CardLines) -> dict[str, Any]:
+    return {"type": "header", "text": _build_plain_text(lines.heading)}
 
 
-def _sections(*texts: str) -> list[dict[str, Any]]:
-    return [{"type": "section", "text": _plain(text)} for text in texts if text]
+def _build_sections(*texts: str) -> list[dict[str, Any]]:
+    return [{"type": "section", "text": _build_plain_text(text)} for text in texts if text]
 
 
-def _facts(lines: texts.CardLines) -> list[dict[str, Any]]:
-    fields = [_plain(f"{name}\n{value}".strip()) for name, value in lines.facts if name or value]
+def _build_facts(lines: texts.CardLines) -> list[dict[str, Any]]:
+    fields = [_build_plain_text(f"{name}\n{value}".strip()) for name, value in lines.facts if name or value]
     return [{"type": "section", "fields": fields}] if fields else []
 
 
-def _buttons(card: Card) -> list[dict[str, Any]]:
+def _build_buttons(card: Card) -> list[dict[str, Any]]:
     return [
         {
             "type": "button",
             "action_id": f"{BUTTON_ID_PREFIX}{number}",
-            "text": _plain(button.label),
+            "text": _build_plain_text(button.label),
             "value": button.reference,
             **({"style": STYLES[tone]} if (tone := texts.find_tone(button.action)) in STYLES else {}),
         }
@@ -104,9 +115,9 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
 
 
 def _link(label: str, url: str) -> dict[str, Any]:
-    return {"type": "button", "action_id": LINK_ID, "text": _plain(label), "url": url}
+    return {"type": "button", "action_id": LINK_ID, "text": _build_plain_text(label), "url": url}
 
 
-def _plain(text: str) -> dict[str, Any]:
+def _build_plain_text(text: str) -> dict[str, Any]:
     # With emoji=False, `:name:` stays as it is.
     return {"type": "plain_text", "text": text, "emoji": False}

@@ -93,7 +93,7 @@ class TeamsChannel:
             "id": sent_message.message_id,
         }
         reply = await self._api.call(
-            "PUT", _activities_path(sent_message.conversation_id, sent_message.message_id), body
+            "PUT", _build_activities_path(sent_message.conversation_id, sent_message.message_id), body
         )
         if reply.is_ok:
             return
@@ -114,7 +114,7 @@ class TeamsChannel:
         name = interaction.reply_to.get("name")
         summary = render.build_reply(f"{name}: {text}" if name else text)
         body = {"type": "message", "text": summary, "textFormat": "plain"}
-        reply = await self._api.call("POST", _activities_path(place), body, max_wait_s=REPLY_MAX_WAIT_S)
+        reply = await self._api.call("POST", _build_activities_path(place), body, max_wait_s=REPLY_MAX_WAIT_S)
         if not reply.is_ok:
             raise _build_refusal(reply)
 
@@ -164,7 +164,7 @@ class TeamsChannel:
         return _parse_id(await self._api.call("POST", "/v3/conversations", body))
 
     async def _send(self, place: str, body: dict[str, Any]) -> SentMessage:
-        message_id = _parse_id(await self._api.call("POST", _activities_path(place), body))
+        message_id = _parse_id(await self._api.call("POST", _build_activities_path(place), body))
         return SentMessage(
             channel=self.name, conversation_id=place, message_id=message_id, sent_at=self._now()
         )
@@ -184,7 +184,7 @@ def from_environment(environ: Mapping[str, str]) -> TeamsChannel:
     )
 
 
-def _activities_path(place: str, message_id: str | None = None) -> str:
+def _build_activities_path(place: str, message_id: str | None = None) -> str:
     path = f"/v3/conversations/{quote(place, safe='')}/activities"
     return path if message_id is None else f"{path}/{quote(message_id, safe='')}"
 

@@ -40,26 +40,33 @@ def build_card(card: Card) -> Element:
     lines = texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
     link = {"type": "Action.OpenUrl", "title": lines.link_label, "url": card.review_url}
     until = [
-        _text(lines.deadline, spacing="Medium", isSubtle=True),
-        _text(lines.no_answer, spacing="None", isSubtle=True),
+        _build_text(lines.deadline, spacing="Medium", isSubtle=True),
+        _build_text(lines.no_answer, spacing="None", isSubtle=True),
     ]
-    return _card([*_question(lines), *until, *_rows([*_buttons(card), link])])
+    return _build_card([*_format_question(lines), *until, *_split_rows([*_build_buttons(card), link])])
 
 
 def build_closed_card(card: Card, closure: CaseClosure) -> Element:
     """Return the card after the case closed: no buttons, and how it closed."""
     lines = texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
-    return _card(
-        [*_question(lines), _text(texts.describe_closure(closure), spacing="Medium", weight="Bolder")]
+    return _build_card(
+        [
+            *_format_question(lines),
+            _build_text(texts.describe_closure(closure), spacing="Medium", weight="Bolder"),
+        ]
     )
 
 
 def build_follow_up(card: Card, closure: CaseClosure) -> Element:
     """Return a new card that says how the case closed, for when the original cannot be edited."""
     lines = texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
-    prompt = _paragraph(lines.prompt, PROMPT_LINES)
-    return _card(
-        [_heading(lines), *prompt, _text(texts.describe_closure(closure), spacing="Medium", weight="Bolder")]
+    prompt = _build_paragraph(lines.prompt, PROMPT_LINES)
+    return _build_card(
+        [
+            _build_heading(lines),
+            *prompt,
+            _build_text(texts.describe_closure(closure), spacing="Medium", weight="Bolder"),
+        ]
     )
 
 
@@ -74,47 +81,49 @@ def build_reply(text: str) -> str:
     return truncate(text, MAX_REPLY_LENGTH, size=count_utf16_units)
 
 
-def _card(body: list[Element]) -> Element:
+def _build_card(body: list[Element]) -> Element:
     return {"$schema": SCHEMA, "type": "AdaptiveCard", "version": VERSION, "body": body}
 
 
-def _question(lines: texts.CardLines) -> list[Element]:
+def _format_question(lines: texts.CardLines) -> list[Element]:
     return [
-        _heading(lines),
-        *_paragraph(lines.prompt, PROMPT_LINES),
-        *_paragraph(lines.message, MESSAGE_LINES, isSubtle=True),
-        *_facts(lines),
+        _build_heading(lines),
+        *_build_paragraph(lines.prompt, PROMPT_LINES),
+        *_build_paragraph(lines.message, MESSAGE_LINES, isSubtle=True),
+        *_build_facts(lines),
     ]
 
 
-def _heading(lines: texts.CardLines) -> Element:
-    return _text(lines.heading, weight="Bolder", size="Medium")
+def _build_heading(lines: texts.CardLines) -> Element:
+    return _build_text(lines.heading, weight="Bolder", size="Medium")
 
 
-def _paragraph(text: str, most: int, **style: Any) -> list[Element]:
+def _build_paragraph(text: str, most: int, **style: Any) -> list[Element]:
     """Return one element per line: Teams shows a line break inside an element as a space."""
     lines = [line for line in text.split("\n") if line.strip()]
     shown = [*lines[: most - 1], " ".join(lines[most - 1 :])]
     return [
-        _text(line, spacing="Small" if number else "Default", **style)
+        _build_text(line, spacing="Small" if number else "Default", **style)
         for number, line in enumerate(shown)
         if line
     ]
 
 
-def _facts(lines: texts.CardLines) -> list[Element]:
+def _build_facts(lines: texts.CardLines) -> list[Element]:
     named = [(name, value) for name, value in lines.facts if name or value]
     return [
-        _rich([*_runs(f"{name}: " if name else "", weight="Bolder"), *_runs(value)], spacing="Small")
+        _build_rich_text(
+            [*_runs(f"{name}: " if name else "", weight="Bolder"), *_runs(value)], spacing="Small"
+        )
         for name, value in named
     ]
 
 
-def _text(text: str, *, spacing: str = "Default", **style: Any) -> Element:
-    return _rich(_runs(text, **style), spacing=spacing)
+def _build_text(text: str, *, spacing: str = "Default", **style: Any) -> Element:
+    return _build_rich_text(_runs(text, **style), spacing=spacing)
 
 
-def _rich(inlines: list[Element], *, spacing: str) -> Element:
+def _build_rich_text(inlines: list[Element], *, spacing: str) -> Element:
     return {"type": "RichTextBlock", "spacing": spacing, "inlines": inlines}
 
 
@@ -124,7 +133,7 @@ def _runs(text: str, **style: Any) -> list[Element]:
     return [{"type": "TextRun", "text": piece, **style} for piece in pieces if piece]
 
 
-def _buttons(card: Card) -> list[Element]:
+def _build_buttons(card: Card) -> list[Element]:
     return [
         {
             "type": "Action.Execute",
@@ -141,16 +150,16 @@ def _buttons(card: Card) -> list[Element]:
     ]
 
 
-def _rows(actions: list[Element]) -> list[Element]:
+def _split_rows(actions: list[Element]) -> list[Element]:
     """Arrange buttons in rows that fit the card: Teams cuts off what does not fit."""
     rows: list[list[Element]] = []
     for action in actions:
-        if rows and len(rows[-1]) < ACTIONS_PER_ROW and _width([*rows[-1], action]) <= ROW_WIDTH:
+        if rows and len(rows[-1]) < ACTIONS_PER_ROW and _measure_width([*rows[-1], action]) <= ROW_WIDTH:
             rows[-1].append(action)
         else:
             rows.append([action])
     return [{"type": "ActionSet", "actions": row} for row in rows]
 
 
-def _width(actions: list[Element]) -> int:
+def _measure_width(actions: list[Element]) -> int:
     return sum(count_utf16_units(action["title"]) + BUTTON_MARGIN for action in actions)

@@ -26,21 +26,21 @@ STYLES: Mapping[str, str] = {"positive": "success", "destructive": "danger"}
 def build_message(card: Card) -> dict[str, Any]:
     """Return the message for a question; raise ChannelRefused if the review link is too long."""
     in_button = texts.fits_link_button(card.review_url, MAX_LINK_LENGTH)
-    lines = _lines(card, in_button=in_button)
-    parts = [*_question(lines), f"<i>{_escape(lines.deadline)}\n{_escape(lines.no_answer)}</i>"]
+    lines = _build_lines(card, in_button=in_button)
+    parts = [*_format_question(lines), f"<i>{_escape(lines.deadline)}\n{_escape(lines.no_answer)}</i>"]
     if not in_button:
         parts.append(f"{_escape(lines.link_label)}: {_escape(card.review_url)}")
-    rows = _rows(card)
+    rows = _build_rows(card)
     if in_button:
         rows.append([{"text": lines.link_label, "url": card.review_url}])
-    return _body(parts, rows)
+    return _build_body(parts, rows)
 
 
 def build_closed_message(card: Card, closure: CaseClosure) -> dict[str, Any]:
     """Return the message after the case closed: no buttons, and how it closed."""
-    return _body(
+    return _build_body(
         [
-            *_question(texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)),
+            *_format_question(texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)),
             f"<b>{_escape(texts.describe_closure(closure))}</b>",
         ],
         [],
@@ -56,10 +56,10 @@ def build_follow_up(card: Card, closure: CaseClosure, message_id: int) -> dict[s
         f"<b>{_escape(texts.describe_closure(closure))}</b>",
     ]
     reply_to = {"message_id": message_id, "allow_sending_without_reply": True}
-    return {**_body(parts, []), "reply_parameters": reply_to}
+    return {**_build_body(parts, []), "reply_parameters": reply_to}
 
 
-def _lines(card: Card, *, in_button: bool) -> texts.CardLines:
+def _build_lines(card: Card, *, in_button: bool) -> texts.CardLines:
     if in_button:
         return texts.build_card_lines(card, TEXT_LIMITS, size=count_utf16_units)
     return texts.build_lines_with_link(
@@ -67,16 +67,16 @@ def _lines(card: Card, *, in_button: bool) -> texts.CardLines:
     )
 
 
-def _question(lines: texts.CardLines) -> list[str]:
+def _format_question(lines: texts.CardLines) -> list[str]:
     facts = [f"• <b>{_escape(name)}</b>: {_escape(value)}" for name, value in lines.facts]
     fold = " expandable" if len(lines.message) > LONG_MESSAGE else ""
     quoted = f"<blockquote{fold}>{_escape(lines.message)}</blockquote>" if lines.message else ""
     return [f"<b>{_escape(lines.heading)}</b>", _escape(lines.prompt), quoted, "\n".join(facts)]
 
 
-def _rows(card: Card) -> list[list[dict[str, str]]]:
+def _build_rows(card: Card) -> list[list[dict[str, str]]]:
     buttons = [
-        {"text": button.label, "callback_data": button.reference, **_style(button.action)}
+        {"text": button.label, "callback_data": button.reference, **_choose_style(button.action)}
         for button in texts.label_buttons(
             card, MAX_BUTTONS, label=MAX_BUTTON_TEXT_LENGTH, size=count_utf16_units
         )
@@ -84,12 +84,12 @@ def _rows(card: Card) -> list[list[dict[str, str]]]:
     return [buttons[at : at + BUTTONS_IN_A_ROW] for at in range(0, len(buttons), BUTTONS_IN_A_ROW)]
 
 
-def _style(action: str) -> dict[str, str]:
+def _choose_style(action: str) -> dict[str, str]:
     tone = texts.find_tone(action)
     return {"style": STYLES[tone]} if tone in STYLES else {}
 
 
-def _body(parts: list[str], rows: list[list[dict[str, str]]]) -> dict[str, Any]:
+def _build_body(parts: list[str], rows: list[list[dict[str, str]]]) -> dict[str, Any]:
     return {
         "text": "\n\n".join(part for part in parts if part),
         "parse_mode": "HTML",

@@ -60,7 +60,7 @@ class TerminalChannel:
         self._user = user or get_login_name()
         self._styled = styled
         self._widest = widest
-        self._columns = columns or self._screen_columns
+        self._columns = columns or self._count_screen_columns
         self._now = clock
         self._numbers = count(1)
         self._messages = count(1)
@@ -74,7 +74,7 @@ class TerminalChannel:
             raise ChannelRefused(NO_SCREEN)
         shown = label_buttons(card, MAX_BUTTONS, label=MAX_LABEL_LENGTH)
         answers = tuple(NumberedButton(number=next(self._numbers), button=button) for button in shown)
-        text = render.build_message(card, answers, self._layout())
+        text = render.build_message(card, answers, self._choose_layout())
         if not self._open_buttons():
             self._discard_typed_input()
         self._write(text)
@@ -87,11 +87,11 @@ class TerminalChannel:
     async def mark_closed(self, sent_message: SentMessage, card: Card, closure: CaseClosure) -> None:
         """Print how the case closed; its numbers are no longer accepted."""
         self._open.pop(sent_message.message_id, None)
-        self._write(render.build_follow_up(card, closure, self._layout()))
+        self._write(render.build_follow_up(card, closure, self._choose_layout()))
 
     async def reply(self, interaction: Interaction, text: str) -> None:
         """Print a text below the typed number."""
-        self._write(render.build_reply(text, self._layout()))
+        self._write(render.build_reply(text, self._choose_layout()))
 
     async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
         """Raise SettingsError: a terminal has no webhook."""
@@ -112,7 +112,9 @@ class TerminalChannel:
                 yield interactions
         if self._open_buttons():  # for example after Ctrl-D
             with suppress(Unreachable):
-                self._write(render.build_reply("Input is closed. Open the link to answer.", self._layout()))
+                self._write(
+                    render.build_reply("Input is closed. Open the link to answer.", self._choose_layout())
+                )
 
     async def aclose(self) -> None:
         """Do nothing: the terminal stays open."""
@@ -126,18 +128,18 @@ class TerminalChannel:
         if answers:
             words = f"That is not an answer. Type {render.list_numbers(answers)}, or open the link."
             with suppress(Unreachable):
-                self._write(render.build_reply(words, self._layout()))
+                self._write(render.build_reply(words, self._choose_layout()))
         return None
 
     def _open_buttons(self) -> tuple[NumberedButton, ...]:
         return tuple(answer for answers in self._open.values() for answer in answers)
 
-    def _layout(self) -> TerminalLayout:
+    def _choose_layout(self) -> TerminalLayout:
         return TerminalLayout(
             width=max(MIN_WIDTH, min(self._widest, self._columns() - 1)), styled=self._styled
         )
 
-    def _screen_columns(self) -> int:
+    def _count_screen_columns(self) -> int:
         try:
             known = os.get_terminal_size(self._screen.fileno()).columns
         except (OSError, ValueError):
@@ -167,7 +169,7 @@ class TerminalChannel:
 def from_environment(environ: Mapping[str, str]) -> TerminalChannel:
     """Create a channel on this process's terminal; NO_COLOR or TERM=dumb disables styles."""
     styled = "NO_COLOR" not in environ and environ.get("TERM", "") not in ("", "dumb")
-    return TerminalChannel(keyboard=_stdin_descriptor(), styled=styled)
+    return TerminalChannel(keyboard=_find_stdin_descriptor(), styled=styled)
 
 
 def get_login_name() -> str:
@@ -182,7 +184,7 @@ def get_login_name() -> str:
         return str(os.getuid())
 
 
-def _stdin_descriptor() -> int | None:
+def _find_stdin_descriptor() -> int | None:
     try:
         return sys.stdin.fileno()
     except (AttributeError, OSError, ValueError):

@@ -63,7 +63,7 @@ def build_message(card: Card, answers: Sequence[NumberedButton], paper: Terminal
         paper.lines(lines.prompt, style=BOLD),
         paper.lines(lines.message),
         [line for fact in facts for line in paper.lines(fact)],
-        _button_lines(answers, paper),
+        _list_button_lines(answers, paper),
         [f"{INDENT}{lines.link_label}:", f"{INDENT}{card.review_url}"],
         [*paper.lines(f"{lines.deadline}.", style=DIM), *paper.lines(lines.no_answer, style=DIM)],
     ]
@@ -127,7 +127,7 @@ def _split_word(word: str, width: int) -> list[str]:
     return pieces
 
 
-def _button_lines(answers: Sequence[NumberedButton], paper: TerminalLayout) -> list[str]:
+def _list_button_lines(answers: Sequence[NumberedButton], paper: TerminalLayout) -> list[str]:
     if not answers:
         return []
     widest = max(len(str(answer.number)) for answer in answers)

@@ -50,13 +50,13 @@ def build_message(card: Card) -> MessageBody:
         label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE_LENGTH, size=count_utf16_units)
     )
     no_answer, link = texts.format_no_answer(card), _link_line(card)
-    if buttons and _space_beside(no_answer, link) >= MIN_QUESTION_LENGTH:
-        return _interactive(card, [no_answer, link], _reply_action(buttons))
+    if buttons and _count_space_beside(no_answer, link) >= MIN_QUESTION_LENGTH:
+        return _build_interactive(card, [no_answer, link], _reply_action(buttons))
     if fits_link_button(card.review_url, MAX_LINK_LENGTH, schemes=("https",)):
-        return _interactive(card, [no_answer], _link_action(card))
-    return _text(
+        return _build_interactive(card, [no_answer], _link_action(card))
+    return _build_text(
         [
-            _heading(card),
+            _format_heading(card),
             _build_question(card, MAX_TEXT_BODY // 4),
             f"{texts.format_deadline(card)}.\n{no_answer}",
             link,
@@ -67,12 +67,14 @@ def build_message(card: Card) -> MessageBody:
 def build_follow_up(card: Card, closure: CaseClosure) -> MessageBody:
     """Return a new message that says how the case closed: WhatsApp messages cannot be edited."""
     prompt = truncate(to_paragraphs(card.prompt), 300, size=count_utf16_units)
-    return _text([_heading(card), defuse_markup(prompt), defuse_markup(texts.describe_closure(closure))])
+    return _build_text(
+        [_format_heading(card), defuse_markup(prompt), defuse_markup(texts.describe_closure(closure))]
+    )
 
 
 def build_reply(text: str) -> MessageBody:
     """Return the text for the person who pressed the button."""
-    return _text([defuse_markup(truncate(text, MAX_TEXT_BODY, size=count_utf16_units))])
+    return _build_text([defuse_markup(truncate(text, MAX_TEXT_BODY, size=count_utf16_units))])
 
 
 def build_template_message(card: Card, *, name: str, language: str) -> MessageBody:
@@ -82,7 +84,7 @@ def build_template_message(card: Card, *, name: str, language: str) -> MessageBo
         rest = _link_line(card)
     if count_utf16_units(rest) > TEMPLATE_LIMITS["rest"]:
         raise ChannelRefused("The review link is too long for a template in WhatsApp.")
-    return _template(card, rest, name, language)
+    return _build_template(card, rest, name, language)
 
 
 def build_template_follow_up(card: Card, closure: CaseClosure, *, name: str, language: str) -> MessageBody:
@@ -92,7 +94,7 @@ def build_template_follow_up(card: Card, closure: CaseClosure, *, name: str, lan
             to_single_line(texts.describe_closure(closure)), TEMPLATE_LIMITS["rest"], size=count_utf16_units
         )
     )
-    return _template(card, rest, name, language)
+    return _build_template(card, rest, name, language)
 
 
 def defuse_markup(text: str) -> str:
@@ -103,7 +105,7 @@ def defuse_markup(text: str) -> str:
 # The parts of a message
 
 
-def _heading(card: Card) -> str:
+def _format_heading(card: Card) -> str:
     return defuse_markup(
         truncate(
             texts.format_heading(card, MAX_HEADER_LENGTH, size=count_utf16_units),
@@ -124,7 +126,7 @@ def _link_line(card: Card) -> str:
     return f"{texts.find_link_label(card)}: {card.review_url}"
 
 
-def _space_beside(*parts: str) -> int:
+def _count_space_beside(*parts: str) -> int:
     return MAX_INTERACTIVE_BODY_LENGTH - sum(count_utf16_units(part) + 2 for part in parts)
 
 
@@ -149,13 +151,13 @@ def _link_action(card: Card) -> tuple[str, MessageBody]:
     return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
 
 
-def _interactive(card: Card, closing: list[str], action: tuple[str, MessageBody]) -> MessageBody:
-    asked = _build_question(card, _space_beside(*closing))
+def _build_interactive(card: Card, closing: list[str], action: tuple[str, MessageBody]) -> MessageBody:
+    asked = _build_question(card, _count_space_beside(*closing))
     return {
         "type": "interactive",
         "interactive": {
             "type": action[0],
-            "header": {"type": "text", "text": _heading(card)},
+            "header": {"type": "text", "text": _format_heading(card)},
             "body": {"text": "\n\n".join(part for part in (asked, *closing) if part)},
             "footer": {
                 "text": truncate(texts.format_deadline(card), MAX_FOOTER_LENGTH, size=count_utf16_units)
@@ -165,12 +167,12 @@ def _interactive(card: Card, closing: list[str], action: tuple[str, MessageBody]
     }
 
 
-def _text(parts: Sequence[str]) -> MessageBody:
+def _build_text(parts: Sequence[str]) -> MessageBody:
     body = "\n\n".join(part for part in parts if part)
     return {"type": "text", "text": {"body": body, "preview_url": False}}
 
 
-def _template(card: Card, rest: str, name: str, language: str) -> MessageBody:
+def _build_template(card: Card, rest: str, name: str, language: str) -> MessageBody:
     room = TEMPLATE_LIMITS["heading"]
     heading = truncate(texts.format_heading(card, room, size=count_utf16_units), room, size=count_utf16_units)
     prompt = truncate(

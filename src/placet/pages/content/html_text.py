@@ -30,13 +30,13 @@ def extract_text(html: str) -> str:
             comment = not ended
             text = after
         else:
-            unread, text = _after_tag(piece, unread, parts)
+            unread, text = _skip_tag(piece, unread, parts)
         if text and not unread and not comment:
             parts.append(_SPACES.sub(" ", text))
     return _tidy(unescape("".join(parts)))
 
 
-def _after_tag(piece: str, unread: str, parts: list[str]) -> tuple[str, str]:
+def _skip_tag(piece: str, unread: str, parts: list[str]) -> tuple[str, str]:
     """Return the element whose content is skipped from here on, if any, and the text after the tag."""
     tag = _TAG.match(piece)
     inside, ended, text = piece.partition(">")

@@ -21,7 +21,7 @@ def render_picture(value: Any, alt: str) -> str | None:
     """Return the image as markup, or None if it may not be shown; `alt` is markup for an attribute."""
     if not isinstance(value, str):
         return None
-    size = _size_of_data(value) if value[:5].lower() == "data:" else None
+    size = _measure_data(value) if value[:5].lower() == "data:" else None
     if size is None and not is_own_path(value):
         return None
     known = f' width="{size[0]}" height="{size[1]}"' if size else ""
@@ -36,10 +36,10 @@ def is_own_path(value: str) -> bool:
 def data_url_from_base64(media: str, text: str) -> str | None:
     """Return the data URL of an image given as Base64, or None if it is not an image."""
     address = f"data:{media};base64,{text.strip()}"
-    return address if _size_of_data(address) else None
+    return address if _measure_data(address) else None
 
 
-def _size_of_data(address: str) -> tuple[int, int] | None:
+def _measure_data(address: str) -> tuple[int, int] | None:
     """Return width and height of the image in a data URL, or None if the bytes do not match its type."""
     start = _DATA.match(address)
     if not start or len(address) > MAX_IMAGE_BYTES * 4 // 3:
@@ -53,21 +53,21 @@ def _size_of_data(address: str) -> tuple[int, int] | None:
     return size if size and 0 < size[0] * size[1] <= MAX_PIXELS else None
 
 
-def _png(data: bytes) -> tuple[int, int] | None:
+def _measure_png(data: bytes) -> tuple[int, int] | None:
     if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR" or len(data) < 33:
         return None
     width, height = unpack_from(">II", data, 16)
     return width, height
 
 
-def _gif(data: bytes) -> tuple[int, int] | None:
+def _measure_gif(data: bytes) -> tuple[int, int] | None:
     if data[:6] not in (b"GIF87a", b"GIF89a") or len(data) < 14:
         return None
     width, height = unpack_from("<HH", data, 6)
     return width, height
 
 
-def _webp(data: bytes) -> tuple[int, int] | None:
+def _measure_webp(data: bytes) -> tuple[int, int] | None:
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP" or len(data) < 30:
         return None
     if data[12:16] == b"VP8 ":
@@ -81,7 +81,7 @@ def _webp(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _jpeg(data: bytes) -> tuple[int, int] | None:
+def _measure_jpeg(data: bytes) -> tuple[int, int] | None:
     if data[:3] != b"\xff\xd8\xff":
         return None
     offset = 2
@@ -95,4 +95,4 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-_SIZES = {"png": _png, "gif": _gif, "webp": _webp, "jpeg": _jpeg}
+_SIZES = {"png": _measure_png, "gif": _measure_gif, "webp": _measure_webp, "jpeg": _measure_jpeg}

@@ -14,25 +14,25 @@ BATCH_SIZE = 50
 def format_as_json(writing: MarkupWriter, value: Any) -> str:
     """Return JSON as markup: lists with one entry per line, objects with one field per line."""
     if not isinstance(value, list | tuple):
-        return writing.write_long_text(_text(value))
+        return writing.write_long_text(_format_text(value))
     if len(value) <= BATCH_SIZE:
-        return writing.write_long_text(_lines(value))
-    return writing.render_later(lambda: writing.write_texts(_many(value)))
+        return writing.write_long_text(_format_lines(value))
+    return writing.render_later(lambda: writing.write_texts(_format_batches(value)))
 
 
-def _many(values: Sequence[Any]) -> Iterator[str]:
+def _format_batches(values: Sequence[Any]) -> Iterator[str]:
     for start in range(0, len(values), BATCH_SIZE):
-        yield "\n" * (start > 0) + _lines(values[start : start + BATCH_SIZE])
+        yield "\n" * (start > 0) + _format_lines(values[start : start + BATCH_SIZE])
 
 
-def _lines(values: Sequence[Any]) -> str:
+def _format_lines(values: Sequence[Any]) -> str:
     try:
         return msgspec.json.Encoder().encode_lines(values).decode().rstrip("\n")
     except (TypeError, ValueError, RecursionError):
         return _dump_any(values)
 
 
-def _text(value: Any) -> str:
+def _format_text(value: Any) -> str:
     try:
         return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except (TypeError, ValueError, RecursionError):

@@ -114,13 +114,13 @@ def _imitates(label: str) -> bool:
     letters = [letter for letter in label.lower() if letter.isalpha() and not letter.isascii()]
     if not letters:
         return False
-    scripts = {_script(letter) for letter in label.lower() if letter.isalpha()}
+    scripts = {_find_script(letter) for letter in label.lower() if letter.isalpha()}
     if len(scripts) > 1 and not any(scripts <= joined for joined in _JOINED_SCRIPTS):
         return True
     return all(letter in _LOOKALIKES for letter in letters)
 
 
-def _script(letter: str) -> str:
+def _find_script(letter: str) -> str:
     return unicodedata.name(letter, "UNKNOWN").split(" ", 1)[0].split("-", 1)[0]
 
 

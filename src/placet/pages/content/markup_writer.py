@@ -30,11 +30,11 @@ def split_long_text(text: str) -> tuple[str, str]:
         if end < 0 or end > SHOWN_CHARACTERS:
             break
     if not 0 <= end <= SHOWN_CHARACTERS:
-        end = _last_break(text, SHOWN_CHARACTERS)
+        end = _find_last_break(text, SHOWN_CHARACTERS)
     return text[:end], text[end:].removeprefix("\n")
 
 
-def _last_break(text: str, characters: int) -> int:
+def _find_last_break(text: str, characters: int) -> int:
     """Return a position between words, near the end of the first characters."""
     for sign in ("\n", " "):
         found = text.rfind(sign, characters // 2, characters)

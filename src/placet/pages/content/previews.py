@@ -81,7 +81,8 @@ class Previews:
             )
         return self._add_caption(
             self._writing.t("Markdown"),
-            f'<div class="markdown" dir="auto">{self._writing.render_later(draw)}</div>{self._source(text)}',
+            f'<div class="markdown" dir="auto">{self._writing.render_later(draw)}</div>'
+            f"{self._add_source(text)}",
         )
 
     def _as_html(self, text: str, content_type: ContentType, alt: str) -> str | None:
@@ -89,35 +90,38 @@ class Previews:
             return None
         words = extract_text(text) if len(text) <= MAX_HTML_LENGTH else ""
         if not words:
-            return self._add_caption(self._writing.t("HTML, shown as it was written"), self._code(text))
+            return self._add_caption(self._writing.t("HTML, shown as it was written"), self._write_code(text))
         return self._add_caption(
-            self._writing.t("HTML, only its words"), self._writing.write_lines(words) + self._source(text)
+            self._writing.t("HTML, only its words"),
+            self._writing.write_lines(words) + self._add_source(text),
         )
 
     def _as_json(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if len(text) > MAX_TREE_LENGTH:
             formatted = _format_json(text)
-            return None if formatted is None else self._add_caption("JSON", self._code(formatted))
+            return None if formatted is None else self._add_caption("JSON", self._write_code(formatted))
         try:
             value = msgspec.json.decode(text.encode())
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return None
         if not isinstance(value, dict | list) or not value:
             return None
-        return self._add_caption("JSON", self._values.value(value) + self._source(text))
+        return self._add_caption("JSON", self._values.value(value) + self._add_source(text))
 
     def _as_csv(self, text: str, content_type: ContentType, alt: str) -> str | None:
-        rows = _rows(text)
+        rows = _read_rows(text)
         if len(rows) < 2 or not 1 < len(rows[0]) <= MAX_FIELDS:
             return None
         names = [name.strip() or f"{place}" for place, name in enumerate(rows[0], 1)]
         if len(set(names)) < len(names) or any(len(row) != len(names) for row in rows):
             return None
         most = MAX_CELLS // len(names)
-        table = self._values.table(names, [[_cell(cell) for cell in row] for row in rows[1 : most + 1]])
+        table = self._values.table(
+            names, [[_format_cell(cell) for cell in row] for row in rows[1 : most + 1]]
+        )
         name = self._writing.t("Table")
         scroll = f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{table}</div>'
-        return self._add_caption(self._writing.t("Table"), scroll + self._source(text))
+        return self._add_caption(self._writing.t("Table"), scroll + self._add_source(text))
 
     def _as_diff(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if "\n" not in text or not ("\n+" in text or "\n-" in text):
@@ -135,7 +139,7 @@ class Previews:
     def _as_code(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if "\n" not in text.strip("\n") and not content_type.language:
             return None
-        return self._add_caption(self._writing.write_text(content_type.language), self._code(text))
+        return self._add_caption(self._writing.write_text(content_type.language), self._write_code(text))
 
     def _as_image(self, text: str, content_type: ContentType, alt: str) -> str | None:
         if _BASE64_IMAGE.match(text):
@@ -162,14 +166,14 @@ class Previews:
         head = f'<figcaption class="kind">{caption}</figcaption>' if caption else ""
         return f'<figure class="preview">{head}{inside}</figure>'
 
-    def _source(self, text: str) -> str:
+    def _add_source(self, text: str) -> str:
         """Return the source text in a closed fold."""
         inside = self._writing.write_scrolling_text(
             self._writing.write_long_text(text), self._writing.t("As it was written")
         )
         return self._writing.write_fold(self._writing.t("As it was written"), inside, "fold source-text")
 
-    def _code(self, text: str) -> str:
+    def _write_code(self, text: str) -> str:
         return self._render_folded(text, self._number_lines, self._writing.t("Code"))
 
     def _render_folded(self, text: str, draw: Callable[[str], str], name: str) -> str:
@@ -213,7 +217,7 @@ def _format_json(text: str) -> str | None:
         return None
 
 
-def _rows(text: str) -> list[list[str]]:
+def _read_rows(text: str) -> list[list[str]]:
     """Return the first rows of a CSV text, or an empty list if it is not one."""
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
@@ -224,6 +228,6 @@ def _rows(text: str) -> list[list[str]]:
         return []
 
 
-def _cell(text: str) -> Any:
+def _format_cell(text: str) -> Any:
     """Return a short number as an integer, so that it is aligned; any other text unchanged."""
     return int(text) if re.fullmatch(r"-?(0|[1-9]\d{0,3})", text, re.ASCII) else text

@@ -53,14 +53,14 @@ class Languages:
 
     def choose(self, accept_language: str | None = None, chosen: str | None = None) -> Language:
         """Return the chosen language if available, else the one the browser prefers, else English."""
-        code = self._lookup(chosen or "")
+        code = self._look_up(chosen or "")
         for tag in parse_accept_language(accept_language or "") if code is None else ():
-            code = ENGLISH.code if tag == "*" else self._lookup(tag)
+            code = ENGLISH.code if tag == "*" else self._look_up(tag)
             if code:
                 break
         return self.get(code or ENGLISH.code)
 
-    def _lookup(self, tag: str) -> str | None:
+    def _look_up(self, tag: str) -> str | None:
         """Look up a tag as in RFC 4647, 3.4, removing subtags from its end until one matches."""
         pieces = tag[:MAX_HEADER_LENGTH].lower().replace("_", "-").split("-")
         for length in range(min(len(pieces), 8), 0, -1):

@@ -85,7 +85,7 @@ def find_parts(source: str, artifact: Any) -> Parts:
     root = list_editable_fields(source, artifact)
     parts: list[Part] = []
     room, complete = MAX_TOTAL_LENGTH, True
-    for path, value in _small_leaves(root):
+    for path, value in _list_small_leaves(root):
         if len(parts) == MAX_PARTS:
             return Parts(root=root, parts=tuple(parts), complete=False)
         size = len(value) if isinstance(value, str) else 0
@@ -97,7 +97,7 @@ def find_parts(source: str, artifact: Any) -> Parts:
     return Parts(root=root, parts=tuple(parts), complete=complete)
 
 
-def _small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[ValuePath, Any]]:
+def _list_small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[ValuePath, Any]]:
     """Yield every leaf with its path; the value is None for a field that is too large to edit."""
     for key, value in root.items():
         containers = isinstance(value, Mapping | list | tuple)

@@ -51,11 +51,13 @@ def choose_control(field: Field) -> str:
 def choose_keyboard_attributes(field: Field) -> dict[str, str]:
     """Return the attributes for the right keyboard and autocomplete."""
     if field.sensitive:
-        mode = {"inputmode": _number_mode(field)} if choose_control(field) in ("number", "range") else {}
+        mode = (
+            {"inputmode": _choose_number_mode(field)} if choose_control(field) in ("number", "range") else {}
+        )
         return {"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false", **_drop_none(mode)}
     control = choose_control(field)
     if control in ("number", "range"):
-        return {"autocomplete": "off", **_drop_none({"inputmode": _number_mode(field)})}
+        return {"autocomplete": "off", **_drop_none({"inputmode": _choose_number_mode(field)})}
     if control in ("email", "url"):
         return {"autocomplete": control, "inputmode": control}
     if control != "line":
@@ -68,7 +70,7 @@ def choose_keyboard_attributes(field: Field) -> dict[str, str]:
     return _drop_none({"autocomplete": known})
 
 
-def _number_mode(field: Field) -> str | None:
+def _choose_number_mode(field: Field) -> str | None:
     """Return the input mode for a number; the number pads of some phones have no minus sign."""
     smallest = field.bounds[0]
     return None if isinstance(smallest, int | float) and smallest < 0 else "decimal"

@@ -24,13 +24,13 @@ def normalize_number(field: Field, text: str) -> str:
     """
     if not is_number_field(field):
         return text
-    digits = "".join(_digit(character) for character in text.strip().translate(_MARKS))
+    digits = "".join(_read_digit(character) for character in text.strip().translate(_MARKS))
     found = _WITH_COMMA.fullmatch(digits)
     if found is None or (len(found[3]) == 3 and found[2] not in ("", "0")):
         return digits if found is None and digits.isascii() else text
     return f"{found[1]}{found[2] or '0'}.{found[3]}"
 
 
-def _digit(character: str) -> str:
+def _read_digit(character: str) -> str:
     value = unicodedata.decimal(character, None)
     return character if value is None else str(value)

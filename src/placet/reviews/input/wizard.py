@@ -101,10 +101,10 @@ def _stay_on_step(
     unasked = visible - asked
     if not wrong and not unasked:
         return None
-    return _show_step(form, here, values, wrong, more_asked=bool(unasked & _conditional_keys(form)))
+    return _show_step(form, here, values, wrong, more_asked=bool(unasked & _list_conditional_keys(form)))
 
 
-def _conditional_keys(form: Form) -> set[str]:
+def _list_conditional_keys(form: Form) -> set[str]:
     return {field.key for field in form.every_field if field.conditional}
 
 

@@ -78,9 +78,10 @@ def build_blank_sheet(groups: Sequence[CallGroup]) -> list[SheetEntry]:
 
 def load_sheet(groups: Sequence[CallGroup], values: Mapping[str, Any]) -> list[SheetEntry]:
     """Return all entries with the saved values."""
-    kept = _object(values.get("calls"))
+    kept = _read_object(values.get("calls"))
     return [
-        _fill_entry(entry, _object(kept.get(str(entry.group.number)))) for entry in build_blank_sheet(groups)
+        _fill_entry(entry, _read_object(kept.get(str(entry.group.number))))
+        for entry in build_blank_sheet(groups)
     ]
 
 
@@ -89,7 +90,7 @@ def read_posted_sheet(
 ) -> list[SheetEntry]:
     """Return all entries with the submitted values; a saved secret stays if its field is left empty."""
     known, kept = (
-        _object(saved.get("calls")),
+        _read_object(saved.get("calls")),
         set(get_all_values(pairs, "saved")) - set(get_all_values(pairs, "emptied")),
     )
     sent = _group_by_call(pairs)
@@ -97,7 +98,7 @@ def read_posted_sheet(
     for entry in build_blank_sheet(groups):
         number = str(entry.group.number)
         boxes = sent.get(number, {})
-        before = _object(_object(known.get(number)).get("typed"))
+        before = _read_object(_read_object(known.get(number)).get("typed"))
         entered = {word: boxes.get(word, {}).get("", "") for word in ("decision", "reason", "answer")}
         typed = _restore_secrets(entry, boxes.get("edit", {}), before, kept)
         filled = _fill_entry(entry, {**entered, "typed": typed, "grant": boxes.get("grant", {})})
@@ -128,7 +129,7 @@ def _decide_approve(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
 
 def _decide_reject(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
     if len(entry.reason) > MAX_TEXT_LENGTH:
-        return {}, {f"{entry.key}-reason": _too_long(entry.reason)}
+        return {}, {f"{entry.key}-reason": _describe_too_long(entry.reason)}
     reason = {"reason": entry.reason} if entry.reason.strip() else {}
     return {"decision": "reject", **reason}, {}
 
@@ -137,7 +138,7 @@ def _decide_respond(entry: SheetEntry) -> tuple[CallVerdict, dict[str, str]]:
     if not entry.answer.strip():
         return {}, {f"{entry.key}-answer": NO_ANSWER}
     if len(entry.answer) > MAX_TEXT_LENGTH:
-        return {}, {f"{entry.key}-answer": _too_long(entry.answer)}
+        return {}, {f"{entry.key}-answer": _describe_too_long(entry.answer)}
     return {"decision": "respond", "answer": entry.answer}, {}
 
 
@@ -194,20 +195,20 @@ def _group_by_call(pairs: Pairs) -> dict[str, dict[str, dict[str, str]]]:
 
 def _fill_entry(entry: SheetEntry, given: Mapping[str, Any]) -> SheetEntry:
     word = given.get("decision")
-    typed = _object(given.get("typed"))
+    typed = _read_object(given.get("typed"))
     boxes = {field.name: field for field in entry.form.fields} if entry.form else {}
     return SheetEntry(
         group=entry.group,
         form=entry.form,
         decision=word if word in entry.group.call.allowed_decisions else None,
-        reason=_text(given.get("reason")),
-        answer=_text(given.get("answer")),
+        reason=_read_text(given.get("reason")),
+        answer=_read_text(given.get("answer")),
         typed={
-            name: _text(typed[name])
+            name: _read_text(typed[name])
             for name, field in boxes.items()
-            if name in typed and _text(typed[name]) != field.original
+            if name in typed and _read_text(typed[name]) != field.original
         },
-        grant={str(name): _text(text) for name, text in _object(given.get("grant")).items()},
+        grant={str(name): _read_text(text) for name, text in _read_object(given.get("grant")).items()},
     )
 
 
@@ -225,7 +226,7 @@ def _restore_secrets(
     return {**typed, **secrets}
 
 
-def _too_long(text: str) -> Message:
+def _describe_too_long(text: str) -> Message:
     return message(
         "Shorten this to {most} characters; it has {given}.",
         most=Amount(MAX_TEXT_LENGTH),
@@ -233,9 +234,9 @@ def _too_long(text: str) -> Message:
     )
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _read_object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     return value if isinstance(value, str) else ""

@@ -159,11 +159,11 @@ def _build_fields(
 
 
 def _build_field(path: FieldPath, value: Any, subschema: Subschema, required: bool) -> ArgumentField:
-    types = subschema.types or _types_of(value)
+    types = subschema.types or _list_types(value)
     listed = subschema.choices
     control = _choose_control(value, subschema, types - {"null"}, listed)
     choices = _list_choices(listed or [True, False], value) if control == "choice" else ()
-    entries = subschema.items.types - {"null"} or _types_of(value[0] if value and control == "list" else "")
+    entries = subschema.items.types - {"null"} or _list_types(value[0] if value and control == "list" else "")
     return ArgumentField(
         path=path,
         control=control,
@@ -188,7 +188,7 @@ def _choose_control(
         return "choice" if _can_be_listed(listed, value) else "json"
     if types == {"array"}:
         return "list" if _fits_lines(value, subschema) else "json"
-    if value is not ABSENT and value is not None and not _types_of(value) <= types | {"number"}:
+    if value is not ABSENT and value is not None and not _list_types(value) <= types | {"number"}:
         return "json"
     return _choose_scalar_control(value, types)
 
@@ -227,7 +227,7 @@ def _fits_lines(value: Any, subschema: Subschema) -> bool:
         return len(kinds) == 1 and kinds <= {"string", "integer", "number"}
     if not isinstance(value, list) or len(kinds or {""}) > 1:
         return False
-    found = {kind for entry in value for kind in _types_of(entry)}
+    found = {kind for entry in value for kind in _list_types(entry)}
     numbers = found <= {"integer", "number"} and kinds <= {"integer", "number"}
     texts = found == {"string"} and kinds <= {"string"}
     return numbers or (texts and all(_is_a_line(entry) for entry in value))
@@ -242,7 +242,7 @@ def _is_a_line(text: str) -> bool:
     )
 
 
-def _types_of(value: Any) -> frozenset[str]:
+def _list_types(value: Any) -> frozenset[str]:
     if value is ABSENT or value is None:
         return frozenset()
     if isinstance(value, bool):

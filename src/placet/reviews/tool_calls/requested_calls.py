@@ -90,14 +90,14 @@ def group_calls(asked: RequestedCalls) -> tuple[CallGroup, ...]:
     """Return the calls in order, with identical ones grouped at the first of them."""
     found: dict[bytes, list[RequestedCall]] = {}
     for call in asked.calls:
-        found.setdefault(_grouping_key(call), []).append(call)
+        found.setdefault(_build_grouping_key(call), []).append(call)
     return tuple(
         CallGroup(number=number, ids=tuple(call.id for call in alike), call=alike[0])
         for number, alike in enumerate(found.values(), start=1)
     )
 
 
-def _grouping_key(call: RequestedCall) -> bytes:
+def _build_grouping_key(call: RequestedCall) -> bytes:
     return msgspec.json.encode({**msgspec.structs.asdict(call), "id": ""}, order="deterministic")
 
 

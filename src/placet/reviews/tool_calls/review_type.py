@@ -100,7 +100,7 @@ class ToolCalls(ReviewType):
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
         """Answer with the decisions and the button that was pressed, or preview the changes."""
         sheet = self._read_post(offer, pairs, saved)
-        values = self._values(offer, sheet, pairs)
+        values = self._read_values(offer, sheet, pairs)
         if move == PREVIEW:
             return PostResult(values=values, ready=False)
         verdicts: CallVerdicts = {}
@@ -120,12 +120,12 @@ class ToolCalls(ReviewType):
     def read_draft(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:
         """Return the decisions made so far, to save them."""
         return PostResult(
-            values=self._values(offer, self._read_post(offer, pairs, saved), pairs), ready=False
+            values=self._read_values(offer, self._read_post(offer, pairs, saved), pairs), ready=False
         )
 
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return what was entered for each call, and the note."""
-        return self._values(offer, self._read_post(offer, pairs, {}), pairs)
+        return self._read_values(offer, self._read_post(offer, pairs, {}), pairs)
 
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the calls with what was entered, the automatic calls, and the other facts."""
@@ -139,7 +139,7 @@ class ToolCalls(ReviewType):
             "whole": _find_shared_decisions(asked),
             "labels": {name: label for call in calls for name, label in call["labels"].items()},
             "presets": read_presets(offer.context),
-            "facts": _other_facts(offer),
+            "facts": _list_other_facts(offer),
         }
 
     def _add_grant_boxes(
@@ -162,7 +162,7 @@ class ToolCalls(ReviewType):
         groups = group_calls(read_requested_calls(offer.context))
         return {
             **{format_call_name(group): _mask_arguments(group) for group in groups},
-            **_other_facts(offer),
+            **_list_other_facts(offer),
         }
 
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -180,12 +180,12 @@ class ToolCalls(ReviewType):
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Return the original arguments under the names that `summarize_answer` gives to edited ones."""
         groups = group_calls(read_requested_calls(offer.context))
-        return {_verdict_title(group, "edit"): _mask_arguments(group) for group in groups}
+        return {_name_verdict(group, "edit"): _mask_arguments(group) for group in groups}
 
     def _read_post(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> list[SheetEntry]:
         return read_posted_sheet(group_calls(read_requested_calls(offer.context)), pairs, saved)
 
-    def _values(self, offer: Offer, sheet: Sequence[SheetEntry], pairs: Pairs) -> dict[str, Any]:
+    def _read_values(self, offer: Offer, sheet: Sequence[SheetEntry], pairs: Pairs) -> dict[str, Any]:
         note = read_text_with_preset(offer.context, pairs, "note")
         calls = {str(entry.group.number): values for entry in sheet if (values := entry.values())}
         return drop_empty(calls=calls, note=note if note and note.strip() else None)
@@ -199,7 +199,7 @@ def _find_shared_decisions(asked: RequestedCalls) -> tuple[str, ...]:
     return tuple(word for word in WHOLE if all(word in call.allowed_decisions for call in asked.calls))
 
 
-def _other_facts(offer: Offer) -> dict[str, Any]:
+def _list_other_facts(offer: Offer) -> dict[str, Any]:
     """Return the other facts, without the ids that only the agent needs."""
     facts = omit_from_context(
         offer.context, CALLS, AUTOMATIC, INTERRUPTION, THREAD, find_presets_key(offer.context)
@@ -214,7 +214,7 @@ def _mask_arguments(group: CallGroup) -> dict[str, Any]:
 
 def _describe_verdict(group: CallGroup, verdict: Mapping[str, Any]) -> tuple[str, Any]:
     word = verdict["decision"]
-    name = _verdict_title(group, word)
+    name = _name_verdict(group, word)
     if word == "edit":
         gone = dict.fromkeys(key for key in group.call.arguments if key not in verdict["arguments"])
         subschema, before = read_subschema(group.call.schema), group.call.arguments
@@ -224,7 +224,7 @@ def _describe_verdict(group: CallGroup, verdict: Mapping[str, Any]) -> tuple[str
     return name, verdict.get("answer") or verdict.get("reason") or message("No reason was given.")
 
 
-def _verdict_title(group: CallGroup, word: str) -> Message:
+def _name_verdict(group: CallGroup, word: str) -> Message:
     call = format_call_name(group)
     return {
         "approve": message("{call}: approved", call=call),

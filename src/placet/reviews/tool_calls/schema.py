@@ -26,14 +26,14 @@ class Subschema:
     def types(self) -> frozenset[str]:
         """The types that it names, or else the types of its enum values."""
         named = [kind for word in self.words for kind in _as_list(word.get("type"))]
-        values = [_type_of(value) for value in self.choices or ()]
+        values = [_name_type(value) for value in self.choices or ()]
         return frozenset(kind for kind in named or values if isinstance(kind, str))
 
     @cached_property
     def choices(self) -> list[Any] | None:
         """The allowed values, if all alternatives list them; an alternative of null is ignored."""
         leaves = [word for word in self.words if not word.keys() & {"$ref", *_COMBINATORS}]
-        lists = [_choices(word) for word in leaves if word.get("type") != "null"]
+        lists = [_list_choices(word) for word in leaves if word.get("type") != "null"]
         if not lists or any(values is None for values in lists):
             return None
         return [value for values in lists for value in values or ()]
@@ -59,14 +59,16 @@ class Subschema:
     @cached_property
     def properties(self) -> list[str]:
         """The names of the properties, in order."""
-        return list(dict.fromkeys(name for word in self.words for name in _object(word.get("properties"))))
+        return list(
+            dict.fromkeys(name for word in self.words for name in _read_object(word.get("properties")))
+        )
 
     def for_property(self, name: str) -> "Subschema":
         """Return the subschema of one property."""
         named = [
-            _object(word["properties"])[name]
+            _read_object(word["properties"])[name]
             for word in self.words
-            if name in _object(word.get("properties"))
+            if name in _read_object(word.get("properties"))
         ]
         return self._share(named) if named else self._others
 
@@ -80,7 +82,9 @@ class Subschema:
     @cached_property
     def _others(self) -> "Subschema":
         """The subschema of the properties that it does not name."""
-        patterned = [one for word in self.words for one in _object(word.get("patternProperties")).values()]
+        patterned = [
+            one for word in self.words for one in _read_object(word.get("patternProperties")).values()
+        ]
         return self._share([*patterned, *(word.get("additionalProperties") for word in self.words)])
 
     def _share(self, schemas: Iterable[Any]) -> "Subschema":
@@ -123,18 +127,18 @@ def _resolve_reference(reference: object, root: Mapping[str, Any]) -> Any:
         return None
     found: Any = root
     for step in reference.removeprefix("#").split("/", MAX_REFERENCE_STEPS)[1:]:
-        found = _object(found).get(step.replace("~1", "/").replace("~0", "~"))
+        found = _read_object(found).get(step.replace("~1", "/").replace("~0", "~"))
     return found
 
 
-def _choices(word: Mapping[str, Any]) -> Sequence[Any] | None:
+def _list_choices(word: Mapping[str, Any]) -> Sequence[Any] | None:
     if "const" in word:
         return [word["const"]]
     listed = word.get("enum")
     return listed if isinstance(listed, list | tuple) else None
 
 
-def _type_of(value: object) -> str:
+def _name_type(value: object) -> str:
     return "null" if value is None else _SCALARS.get(type(value), "other")
 
 
@@ -144,5 +148,5 @@ def _as_list(value: object) -> Sequence[Any]:
     return () if value is None else (value,)
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _read_object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

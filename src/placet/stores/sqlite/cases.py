@@ -92,14 +92,14 @@ class SqliteCaseStore:
         self, owner: str | None, *, status: Status | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[Case]:
         """Return the owner's cases, newest first. `before` is the last id of the previous page."""
-        number = self._number_before(before)
+        number = self._find_number_before(before)
         if status is None:
             found = self._reader.rows(SELECT_CASES_OF_OWNER, (owner, number, limit))
         else:
             found = self._reader.rows(SELECT_CASES_OF_OWNER_BY_STATUS, (owner, status, number, limit))
         return [rows.case_from(state) for (state,) in found]
 
-    def _number_before(self, case_id: str | None) -> int:
+    def _find_number_before(self, case_id: str | None) -> int:
         if case_id is None:
             return _NEWEST
         row = self._reader.row(SELECT_CASE_NUMBER, (case_id,))

@@ -70,9 +70,9 @@ class DatabaseFile:
             else:
                 found = _identify(status)
                 if found == identity and name in self._sizes:
-                    self._notice_size(name, status.st_size)
+                    self._record_size(name, status.st_size)
                 if found == identity and name == self._opened and status.st_mtime_ns != self._changed_at:
-                    self._notice_change(status.st_mtime_ns)
+                    self._record_change(status.st_mtime_ns)
             if found != identity:
                 self.is_replaced = True
                 happened = "is not the file that was opened" if found else "was deleted or moved"
@@ -82,12 +82,12 @@ class DatabaseFile:
             name = Path(self._overwritten).name
             raise DatabaseReplaced(f"{name} was overwritten; stop the server, and restore a backup")
 
-    def _notice_size(self, name: str, size: int) -> None:
+    def _record_size(self, name: str, size: int) -> None:
         if size < self._sizes[name] and (name != self._log or self._lacks_frames()):
             self._overwritten = name
         self._sizes[name] = size
 
-    def _notice_change(self, changed_at: int) -> None:
+    def _record_change(self, changed_at: int) -> None:
         header = self._read_header()
         if not _may_follow(header, self._header):
             header = self._read_header()  # in case another process was writing it

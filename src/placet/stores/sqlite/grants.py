@@ -28,7 +28,7 @@ class SqliteGrantStore:
 
     async def get_grant(self, grant_id: str) -> Grant | None:
         """Return one grant in any state, or None if it does not exist."""
-        found = self._grants("WHERE grants.id = ?", (grant_id,))
+        found = self._read_grants("WHERE grants.id = ?", (grant_id,))
         return found[0] if found else None
 
     async def list_grants(
@@ -40,17 +40,17 @@ class SqliteGrantStore:
             row = self._reader.row(SELECT_GRANT_NUMBER, (before,))
             conditions["grants.number < ?"] = row[0] if row else 0
         where = " AND ".join(conditions) or "true"
-        return self._grants(
+        return self._read_grants(
             f"WHERE {where} ORDER BY grants.number DESC LIMIT ?", (*conditions.values(), limit)
         )
 
     async def list_grants_of_case(self, case_id: str) -> Sequence[Grant]:
         """Return the grants that were given with a case, newest first."""
-        return self._grants(_OF_CASE, (case_id,))
+        return self._read_grants(_OF_CASE, (case_id,))
 
     async def list_usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
         """Return the owner's grants for this tool that are neither expired, revoked nor used up."""
-        return self._grants(_USABLE, (owner, tool, to_micros(now)))
+        return self._read_grants(_USABLE, (owner, tool, to_micros(now)))
 
     async def get_grant_use(self, owner: str, key: str) -> GrantUse | None:
         """Return the use that was counted under this key."""
@@ -67,7 +67,7 @@ class SqliteGrantStore:
             expires_at=datetime_from(expires_at),
         )
 
-    def _grants(self, terms: str, params: Params) -> list[Grant]:
+    def _read_grants(self, terms: str, params: Params) -> list[Grant]:
         return [grant_from(row) for row in self._reader.rows(f"{SELECT_GRANTS} {terms}", params)]
 
 

@@ -49,7 +49,7 @@ class GroupCommitWriter(CommitListeners):
         self._closed = False
         self._must_check_version = False
         self._truncation: asyncio.Future[None] | None = None
-        self._seen_version = self._data_version()
+        self._seen_version = self._read_data_version()
         self._thread = WorkerThread(self._loop)
         connection.set_busy_timeout(0)
         self._timer = self._schedule_check()
@@ -215,14 +215,14 @@ class GroupCommitWriter(CommitListeners):
     def _check_version(self) -> None:
         self._must_check_version = False
         try:
-            version = self._data_version()
+            version = self._read_data_version()
         except SQLITE_OUTAGES:
             return  # the next read or write reports it
         if version != self._seen_version:
             self._seen_version = version
             self.notify_listeners([None])
 
-    def _data_version(self) -> int:
+    def _read_data_version(self) -> int:
         """Return a number that changes when any other connection commits, but not when this one does."""
         version: int = self._connection.execute(DATA_VERSION).get
         return version

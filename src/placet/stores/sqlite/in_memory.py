@@ -116,14 +116,14 @@ class _InlineReader:
 
 def _connect() -> apsw.Connection:
     connection = apsw.Connection(":memory:")
-    connection.deserialize("main", _empty_database())
+    connection.deserialize("main", _build_empty_database())
     enforce_schema(connection)
     add_functions(connection)
     return connection
 
 
 @cache
-def _empty_database() -> bytes:
+def _build_empty_database() -> bytes:
     connection = apsw.Connection(":memory:")
     for sql in MIGRATIONS.values():
         connection.execute(sql)

@@ -36,13 +36,13 @@ class SchemaState(Struct, frozen=True, kw_only=True):
         return self.version == self.known
 
 
-def _scripts() -> Mapping[int, str]:
+def _list_scripts() -> Mapping[int, str]:
     folder = files("placet.stores.sqlite").joinpath("migrations")
     scripts = sorted((item.name, item) for item in folder.iterdir() if item.name.endswith(".sql"))
     return {int(name.split("_")[0]): item.read_text("utf-8") for name, item in scripts}
 
 
-MIGRATIONS = _scripts()
+MIGRATIONS = _list_scripts()
 
 
 def read_schema_state(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:

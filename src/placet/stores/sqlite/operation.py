@@ -57,16 +57,16 @@ def build_creation_operation(creation: CaseCreation, state: bytes, offer: bytes)
     """Return the write that creates a case; `state` and `offer` are the encoded case and offer."""
     case, record, link = creation.case, creation.idempotency, creation.link
     due_at = to_micros(creation.due_at)
-    columns = (case.id, case.owner, case.status, case.version, due_at, state, *_inbox_columns(case))
+    columns = (case.id, case.owner, case.status, case.version, due_at, state, *_build_inbox_columns(case))
     guards: list[Statement] = [(INSERT_CASE, columns)]
-    statements = [(INSERT_OFFER, (case.id, offer)), *_event_statements(creation.events)]
+    statements = [(INSERT_OFFER, (case.id, offer)), *_list_event_statements(creation.events)]
     if record is not None:
         guards.append((INSERT_REPLAY, (*rows.idempotency_row(record), to_micros(case.created_at))))
     if link is not None:
         earlier = link.case
         version = (earlier.id, link.expected_version, earlier.status, earlier.version, encode(earlier))
         guards.append((LINK_CASE, version))
-        statements.extend(_event_statements(link.events))
+        statements.extend(_list_event_statements(link.events))
     if creation.endpoint is not None:
         statements.append((INSERT_ENDPOINT, rows.endpoint_row(creation.endpoint)))
     if creation.hold is not None:
@@ -82,12 +82,12 @@ def update_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
     step, case = update.step, update.step.case
     due_at = to_micros(update.due_at)
     version = (case.id, step.expected_version, case.status, case.version)
-    guards: list[Statement] = [(UPDATE_CASE, (*version, due_at, state, *_inbox_columns(case)))]
+    guards: list[Statement] = [(UPDATE_CASE, (*version, due_at, state, *_build_inbox_columns(case)))]
     for digest in update.spent_evidence:
         guards.append((INSERT_SPENT_EVIDENCE, (digest,)))
     if update.grant_use is not None:
         guards.append((INSERT_GRANT_USE, use_row(update.grant_use)))
-    statements = _event_statements(step.events)
+    statements = _list_event_statements(step.events)
     for delivery in update.deliveries:
         statements.append((INSERT_DELIVERY, rows.delivery_row(delivery)))
     for grant in update.grants:
@@ -139,12 +139,12 @@ def audit_statements(events: Iterable[AuditRow]) -> Iterable[Statement]:
         yield MOVE_AUDIT_HEAD, (event.id, NO_EVENT)
 
 
-def _inbox_columns(case: Case) -> tuple[int | None, int | None]:
+def _build_inbox_columns(case: Case) -> tuple[int | None, int | None]:
     """Return the deadline of an open case, or the closing time of a closed one that is not erased."""
     if case.live:
         return to_micros(case.expires_at), None
     return None, to_micros(case.closed_at) if case.erased_at is None else None
 
 
-def _event_statements(events: Iterable[Event]) -> list[Statement]:
+def _list_event_statements(events: Iterable[Event]) -> list[Statement]:
     return [(INSERT_EVENT, rows.event_row(event)) for event in events]

@@ -75,14 +75,14 @@ class SqliteOutboxStore:
         conditions = [_OF_STATE[filter.state]] if filter.state is not None else []
         conditions += [condition for condition, value in terms.items() if value is not None]
         values = [value for value in terms.values() if value is not None]
-        return self._deliveries(conditions, (*values, limit))
+        return self._read_deliveries(conditions, (*values, limit))
 
     async def get_delivery(self, delivery_id: str) -> Delivery | None:
         """Return one delivery, or None if it does not exist."""
-        found = self._deliveries([_OF_ID], (delivery_id, 1))
+        found = self._read_deliveries([_OF_ID], (delivery_id, 1))
         return found[0] if found else None
 
-    def _deliveries(self, conditions: Sequence[str], params: Params) -> list[Delivery]:
+    def _read_deliveries(self, conditions: Sequence[str], params: Params) -> list[Delivery]:
         where = " AND ".join(conditions) or "true"
         sql = f"{SELECT_DELIVERIES} WHERE {where} ORDER BY deliveries.number DESC LIMIT ?"
         return [rows.delivery_from(row) for row in self._reader.rows(sql, params)]

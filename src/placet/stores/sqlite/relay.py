@@ -172,7 +172,7 @@ class SqliteRelayStore:
         """Return a page of holds, counted from 0, and the total number that match."""
         check_rows((filter,))
         query = build_hold_query(tenant, filter)
-        found, total = await self._page(SELECT_HOLDS, COUNT_HOLDS, query, page, size, order)
+        found, total = await self._read_page(SELECT_HOLDS, COUNT_HOLDS, query, page, size, order)
         return [rows.hold_from(row) for row in found], total
 
     # Audit
@@ -188,7 +188,9 @@ class SqliteRelayStore:
         """Return a page of events, counted from 0, and the total number that match."""
         check_rows((filter,))
         query = build_event_query(tenant, filter)
-        found, total = await self._page(SELECT_AUDIT_EVENTS, COUNT_AUDIT_EVENTS, query, page, size, order)
+        found, total = await self._read_page(
+            SELECT_AUDIT_EVENTS, COUNT_AUDIT_EVENTS, query, page, size, order
+        )
         return [rows.audit_from(row) for row in found], total
 
     async def get_audit_event(self, tenant: str, event_id: str) -> AuditRow | None:
@@ -266,7 +268,7 @@ class SqliteRelayStore:
         except CaseConflict:
             raise RelayConflict() from None
 
-    async def _page(
+    async def _read_page(
         self, select: str, count: str, query: RowQuery, page: int, size: int, order: SortOrder
     ) -> tuple[list[Row], int]:
         check_page(page, size)

@@ -96,7 +96,9 @@ def build_event_query(tenant: str, filter: AuditFilter) -> RowQuery:
     )
     if filter.types:
         where += f" AND type IN ({', '.join('?' * len(filter.types))})"
-    index = _choose_index(_event_indexes(filter) | _selective_indexes(filter), "audit_events_by_time")
+    index = _choose_index(
+        _list_event_indexes(filter) | _list_selective_indexes(filter), "audit_events_by_time"
+    )
     where += _PARTIAL_INDEX_CONDITIONS.get(index, "")
     return RowQuery(index, "at", where, (*params, *filter.types))
 
@@ -107,7 +109,7 @@ def build_ordered_event_query(tenant: str, filter: AuditFilter) -> RowQuery:
     Its last parameters are the number to start after and the limit.
     """
     found = build_event_query(tenant, filter)
-    index = _choose_index(_event_indexes(filter), "audit_events_in_order")
+    index = _choose_index(_list_event_indexes(filter), "audit_events_in_order")
     where = f"{found.where} AND number > ? ORDER BY number LIMIT ?"
     return RowQuery(index, "number", where, found.params)
 
@@ -125,7 +127,7 @@ def build_traces_query(query: RowQuery, select: str) -> str:
     return f"WITH asked (correlation_id) AS ({SELECT_CORRELATIONS} {query.source}) {select}"
 
 
-def _selective_indexes(filter: AuditFilter) -> dict[str, str | None]:
+def _list_selective_indexes(filter: AuditFilter) -> dict[str, str | None]:
     """Return the indexes that select few rows; each ends with the time, and so also serves a time range."""
     return {
         "audit_events_by_action": filter.action if filter.action != BULK_ACTION else None,
@@ -136,7 +138,7 @@ def _selective_indexes(filter: AuditFilter) -> dict[str, str | None]:
     }
 
 
-def _event_indexes(filter: AuditFilter) -> dict[str, str | None]:
+def _list_event_indexes(filter: AuditFilter) -> dict[str, str | None]:
     return {"audit_events_of_correlation": filter.correlation_id, "audit_events_of_task": filter.task_id}
 
 

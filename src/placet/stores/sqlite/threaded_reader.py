@@ -46,7 +46,7 @@ class ThreadedReader:
 
     async def run(self, read: Callable[[Reader], T]) -> T:
         """Run `read` in a thread; see `LongReader`."""
-        return await self._submit(lambda: read(self._thread_reader()))
+        return await self._submit(lambda: read(self._get_thread_reader()))
 
     async def checkpoint_log(self) -> None:
         """See `LongReader`."""
@@ -66,7 +66,7 @@ class ThreadedReader:
             raise Unavailable("The store is closed.")
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _thread_reader(self) -> Reader:
+    def _get_thread_reader(self) -> Reader:
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             reader = self._local.reader = self._open_reader()
