@@ -19,6 +19,7 @@ from placet.errors import SettingsError
 from placet.testing.channel import RecordingChannel
 from tests.agent.test_flow import CASE
 from tests.cli.strange_service import Call, Reply, strange_service
+from tests.raw_server import serve_connections
 
 pytestmark = pytest.mark.anyio
 PATIENCE_S = 60
@@ -38,11 +39,8 @@ async def serve_endless_response(start: bytes, drop: bytes) -> AsyncIterator[str
                 await asyncio.sleep(0.01)
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/submit"
-    finally:
-        server.close()
+    async with serve_connections(answer) as port:
+        yield f"http://127.0.0.1:{port}/submit"
 
 
 def case_at(url: str) -> FollowedCase:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from placet.deliveries.guarded_http import GuardedHttp
+from tests.raw_server import serve_connections
 
 
 class Receiver:
@@ -110,9 +111,8 @@ async def saying(reply: bytes) -> AsyncIterator[str]:
         writer.write(reply)
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with serve_connections(answer) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from tests.mcp.assistant import Setting, read_structured, refusal, run
+from tests.raw_server import serve_connections
 from tests.waiting import PATIENCE_S
 
 NOWHERE = "http://127.0.0.1:9"
@@ -77,9 +78,10 @@ def test_a_reply_that_got_lost_does_not_make_two_questions_of_one(setting: Setti
         writer.close()
 
     async def main() -> Any:
-        server = await asyncio.start_server(lossy, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with server, setting.in_process(url=url) as client:
+        async with (
+            serve_connections(lossy) as port,
+            setting.in_process(url=f"http://127.0.0.1:{port}") as client,
+        ):
             return read_structured(
                 await client.call_tool("ask_confirmation", {"prompt": "Go?", "wait_seconds": 0})
             )

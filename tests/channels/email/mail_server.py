@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 
 from placet.channels.email import EmailChannel
 from placet.testing.platforms import ChannelHarness, VisibleMessage
+from tests.raw_server import serve_connections
 
 SENDER = "Placet <placet@acme.example>"
 RECIPIENT = "ada@people.example"
@@ -162,15 +163,9 @@ async def mail_server(
 ) -> AsyncIterator[MailServer]:
     """A server in the test's own event loop; `require_sync` encrypts before the first word."""
     server = MailServer(tls)
-    listening = await asyncio.start_server(
-        server.converse, "127.0.0.1", 0, ssl=tls if at_once else None, limit=2**20
-    )
-    server.port = listening.sockets[0].getsockname()[1]
-    try:
+    async with serve_connections(server.converse, ssl=tls if at_once else None, limit=2**20) as port:
+        server.port = port
         yield server
-    finally:
-        listening.close()
-        await listening.wait_closed()
 
 
 class Page(HTMLParser):

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from placet.http.listening import bind
+from tests.raw_server import serve_connections
 
 PATIENCE_S = 60.0
 Behaviour = Callable[["RawAgent", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -100,10 +101,8 @@ def run_raw_agent() -> Iterator[RawAgent]:
     stop = asyncio.Event()
 
     async def main() -> None:
-        async with await asyncio.start_server(agent.serve, sock=listener):
+        async with serve_connections(agent.serve, sock=listener):
             await stop.wait()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(main()), name="raw agent")
     thread.start()

@@ -39,6 +39,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from placet.http.listening import bind
+from tests.raw_server import end_connections
 
 PATIENCE_S = 60.0
 TLS = ssl.create_default_context()  # once: each client would read all the certificates again
@@ -186,6 +187,7 @@ def serve_app(
 
     async def serve() -> None:
         await server.serve(sockets=[listener])
+        await end_connections([one.transport for one in server.server_state.connections])
         if close is not None:
             await close()
 

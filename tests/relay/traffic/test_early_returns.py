@@ -14,6 +14,7 @@ from placet.relay.audit.audit_log import AuditLog
 from placet.relay.tasks.task_repository import IdKind, Task, TaskRepository
 from placet.relay.traffic.proxy import RelayApp
 from placet.relay.write_queue import CallWrites
+from tests.raw_server import serve_connections
 from tests.relay.fakes import MemoryTaskRepository, PassthroughInspector
 from tests.relay.inspection.inspected_relay import MemoryAuditLog
 from tests.relay.relay_app import build_app, settings_for_one_agent
@@ -76,23 +77,21 @@ def _build_answer(said: bytes) -> bytes:
 async def run_relay(
     agent: SlowAgent, tasks: TaskRepository | None = None, trail: AuditLog | None = None, **settings: Any
 ) -> AsyncIterator[RelayApp]:
-    server = await asyncio.start_server(agent, "127.0.0.1", 0)
-    agent.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    app = build_app(
-        settings_for_one_agent("slow", agent.url, **{"early_return": EARLY, **settings}),
-        public_url="http://relay.example",
-        inspector=PassthroughInspector(),
-        tasks=tasks,
-        audit_log=trail or MemoryAuditLog(),
-    )
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield app
-    finally:
-        agent.go_on.set()
-        await app.aclose()
-        server.close()
-        await server.wait_closed()
+    async with serve_connections(agent) as port:
+        agent.url = f"http://127.0.0.1:{port}"
+        app = build_app(
+            settings_for_one_agent("slow", agent.url, **{"early_return": EARLY, **settings}),
+            public_url="http://relay.example",
+            inspector=PassthroughInspector(),
+            tasks=tasks,
+            audit_log=trail or MemoryAuditLog(),
+        )
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                yield app
+        finally:
+            agent.go_on.set()
+            await app.aclose()
 
 
 async def call_agent(app: RelayApp, method: str, **params: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from yarl import URL
 
 from placet.deliveries.guarded_resolver import GuardedResolver
 from placet.relay.upstream.http_client import AgentHttpClient, UpstreamResponse
+from tests.raw_server import serve_connections
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
@@ -52,17 +53,14 @@ async def resolve_agent_host(host: str) -> list[str]:
 
 @asynccontextmanager
 async def open_client(peer: Peer) -> AsyncIterator[AgentHttpClient]:
-    server = await asyncio.start_server(peer, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
     client = AgentHttpClient(GuardedResolver(resolve_agent_host, allow_loopback=True))
-    try:
-        async with asyncio.timeout(60):
-            yield client
-    finally:
-        await client.aclose()
-        server.close()
-        await server.wait_closed()
+    async with serve_connections(peer) as port:
+        peer.url = URL(f"http://127.0.0.1:{port}/a2a?x=%20y", encoded=True)
+        try:
+            async with asyncio.timeout(60):
+                yield client
+        finally:
+            await client.aclose()
 
 
 @asynccontextmanager

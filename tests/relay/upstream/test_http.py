@@ -11,6 +11,7 @@ from placet.relay.upstream import http_client as agent_http
 from placet.relay.upstream.deadlines import Deadlines
 from placet.relay.upstream.errors import ConnectTimeout, InvalidHttpResponse
 from placet.relay.upstream.http_client import AgentHttpClient, PendingRequest
+from tests.raw_server import serve_connections
 from tests.relay.upstream.peer import (
     OK,
     EndedExchanges,
@@ -96,17 +97,14 @@ async def test_unread_requests_do_not_accumulate() -> None:
         await peer.left.wait()
         writer.close()
 
-    server = await asyncio.start_server(answer_at_once, "127.0.0.1", 0, limit=1024)
     client = AgentHttpClient(GuardedResolver(resolve_agent_host, allow_loopback=True))
-    url = URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
     large = b"x" * (32 * 2**20)  # more than sockets hold
-    async with asyncio.timeout(60):
+    async with serve_connections(answer_at_once, limit=1024) as port, asyncio.timeout(60):
+        url = URL(f"http://127.0.0.1:{port}/")
         for _ in range(2):
             assert await read_whole_body(await client.request("POST", url, {}, large)) == b"ok"
-    peer.left.set()
-    await client.aclose()
-    server.close()
-    await server.wait_closed()
+        peer.left.set()
+        await client.aclose()
     assert peer.connections == 2
 
 

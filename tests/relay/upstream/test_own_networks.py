@@ -23,6 +23,7 @@ from placet.errors import AddressRefused, SettingsError
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.settings import Settings
 from tests.certificates import make_tls_contexts
+from tests.raw_server import serve_connections
 from tests.relay.a2a.raw_agent import RawAgent, answer_with
 from tests.relay.sample_records import build_message_call
 
@@ -68,17 +69,13 @@ async def run_agent_at(host: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
     served, _ = make_tls_contexts(host, folder)
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "server.pem"))
     agent = RawAgent("")
-    server = await asyncio.start_server(agent.serve, "127.0.0.1", 0, ssl=served)
-    found = RawAgent(f"https://{host}:{server.sockets[0].getsockname()[1]}")
-    agent.url, agent.card = found.url, found.card
-    agent.behave = answer_with(
-        200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"done": True}}).encode()
-    )
-    try:
+    async with serve_connections(agent.serve, ssl=served) as port:
+        found = RawAgent(f"https://{host}:{port}")
+        agent.url, agent.card = found.url, found.card
+        agent.behave = answer_with(
+            200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"done": True}}).encode()
+        )
         yield agent
-    finally:
-        server.close()
-        await server.wait_closed()
 
 
 @asynccontextmanager
