@@ -12,8 +12,8 @@ Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[
 async def serve_connections(converse: Conversation, **options: Any) -> AsyncIterator[int]:
     """Serve each connection with `converse`; yields the port. The end cuts off the connections that are left.
 
-    Without this, a connection that is open when the test ends is found by the garbage collector, which reports
-    it in a later test.
+    The garbage collector would find a connection that is open when the test ends, and report it in a later
+    test.
     """
     conversations: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
