@@ -42,6 +42,8 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "python-agent": draw_python.draw_agent,
     "tree": draw_tree.draw_tree,
     "layers": draw_tree.draw_layers,
+    "relay-tree": draw_tree.draw_relay_tree,
+    "relay-layers": draw_tree.draw_relay_layers,
     "decisions": draw_tree.draw_decisions,
 }
 

@@ -13,18 +13,36 @@ DECISIONS = ROOT / "docs" / "decisions"
 
 def draw_tree() -> str:
     """Return the top-level packages and modules with the first paragraph of their docstrings."""
-    entries = [path for path in sorted(PACKAGE.iterdir()) if _is_code(path)]
+    return _draw_folder(PACKAGE)
+
+
+def _draw_folder(folder: Path) -> str:
+    entries = [path for path in sorted(folder.iterdir()) if _is_code(path)]
     names = [(path.name + "/" if path.is_dir() else path.name, path) for path in entries]
     width = max(len(name) for name, _ in names)
     lines = [f"  {name.ljust(width)}  {_first_sentence(path)}" for name, path in names]
-    return "\n".join(["```text", "src/placet/", *lines, "```"])
+    return "\n".join(["```text", f"{folder.relative_to(ROOT)}/", *lines, "```"])
+
+
+def draw_relay_tree() -> str:
+    """Return the relay's packages and modules with the first sentence of their docstrings."""
+    return _draw_folder(PACKAGE / "relay")
 
 
 def draw_layers() -> str:
-    """Return the layers from top to bottom; those in parentheses have no code yet."""
+    """Return the layers of the whole package from top to bottom."""
+    return _draw_layers_of("placet")
+
+
+def draw_relay_layers() -> str:
+    """Return the layers inside the relay from top to bottom."""
+    return _draw_layers_of("placet.relay")
+
+
+def _draw_layers_of(package: str) -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
-    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    layers = next(one["layers"] for one in contracts if one.get("containers") == [package])
     return "\n".join(["```text", *layers, "```"])
 
 

@@ -14,12 +14,15 @@ from placet.relay.audit.audit_log import AuditLog
 from placet.relay.bootstrap import build_relay_app
 from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.push.encryption import SecretBox
+from placet.relay.push.outbox import PushOutbox
 from placet.relay.push.push_proxy import PushProxy
 from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.registry.live_registry import LiveRegistry
 from placet.relay.registry.registry_snapshot import snapshot_from_settings
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import TaskRepository
+from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.traffic.proxy import RelayApp
 from placet.relay.upstream.agent_availability import AgentAvailability
 from tests.relay.fakes import MemoryTaskRepository
@@ -63,7 +66,8 @@ def build_app(
     lookup: SystemLookup | None = None,
 ) -> RelayApp:
     """Return a relay with these parts; the others are in memory and allow everything."""
-    webhooks = WebhookRepository(open_memory_store(), SecretBox("s"), public_url=public_url, now=clock.now)
+    store, tasks = open_memory_store(), tasks or MemoryTaskRepository()
+    webhooks = WebhookRepository(store, SecretBox("s"), public_url=public_url, now=clock.now)
     return build_relay_app(
         settings,
         public_url=public_url,
@@ -72,11 +76,15 @@ def build_app(
         authenticate=authenticate,
         read_body=read_limited_body,
         push_proxy=PushProxy(webhooks, check=allow_any_url),
+        outbox=PushOutbox(store, now=clock.now, wake=lambda: None),
+        relay_tasks=RelayTasks(tasks, clock.now),
+        waiters=TaskWaiters(tasks),
+        holds=None,
         now=clock.now,
         monotonic=clock.monotonic,
         registry=LiveRegistry(snapshot_from_settings(settings, {})),
         inspector=inspector,
-        tasks=tasks or MemoryTaskRepository(),
+        tasks=tasks,
         audit_log=audit_log,
         availability=AgentAvailability(lambda agent: None),
     )

@@ -19,7 +19,6 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 
 from placet.http.route import Route
 from placet.relay.api.table import API_ROUTES
-from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
@@ -27,6 +26,7 @@ from placet.relay.settings import (
     GrpcSettings,
     RelaySettings,
 )
+from placet.relay.tenant_membership import PERMISSIONS
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
 from tests.relay.sample_records import SampleRecords, build_message_call
 from tests.server.running import RunningServer, running

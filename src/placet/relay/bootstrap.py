@@ -37,18 +37,18 @@ from placet.relay.audit.tenant_retention import TenantRetention
 from placet.relay.call_limits import limits_from_settings
 from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
-from placet.relay.holds.assembly import HoldSubsystem
+from placet.relay.holds.case_draft import build_case_owner
 from placet.relay.holds.hold_notifier import HoldNotifier
-from placet.relay.holds.hold_service import HoldService, build_case_owner
+from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.release_scheduler import ReleaseScheduler
+from placet.relay.holds.resolution import HoldResolver
 from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_inspector import PolicyInspector
+from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import load_replay_detectors
 from placet.relay.policies.policy import Policy
-from placet.relay.policies.repository import PolicyRepository
-from placet.relay.push.assembly import PushSubsystem
-from placet.relay.push.courier import COURIER
+from placet.relay.push.courier import COURIER, PushCourier
 from placet.relay.push.encryption import SecretBox
 from placet.relay.push.outbox import PushOutbox
 from placet.relay.push.push_proxy import PushProxy
@@ -56,13 +56,19 @@ from placet.relay.push.webhooks import WebhookRepository
 from placet.relay.registry.live_registry import LiveRegistry
 from placet.relay.registry.registry_editor import RegistryEditor
 from placet.relay.registry.registry_snapshot import check_credentials, snapshot_from_settings
-from placet.relay.registry.subscriptions import Registry
 from placet.relay.route_addresses import AGENT_PROXY, WEBHOOKS
 from placet.relay.settings import RelaySettings, parse_networks
+from placet.relay.subscriptions import Registry
 from placet.relay.tasks.access import TaskAccess
+from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import StoredTaskRepository, TaskRepository
+from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.traffic.call_handler import CallHandler
+from placet.relay.traffic.forwarding import HeldMessageForwarder
+from placet.relay.traffic.hold_courier import RelayCourier
 from placet.relay.traffic.proxy import RelayApp
+from placet.relay.traffic.resumption import HoldResumer
+from placet.relay.traffic.webhook_endpoint import WebhookEndpoint
 from placet.relay.upstream.agent_availability import AgentAvailability
 from placet.relay.upstream.agent_cards import AgentCardCache
 from placet.relay.upstream.agent_client import AgentClient
@@ -118,31 +124,31 @@ class Relay:
             dependencies, self.detectors, self.policy_repository, settings_policies
         )
         self.push_proxy = PushProxy(_build_webhook_repository(dependencies), dependencies.check_push)
+        self.push_outbox = PushOutbox(dependencies.store, now=dependencies.now, wake=dependencies.wake_outbox)
         self.tasks = StoredTaskRepository(
             dependencies.store, now=dependencies.now, queue=self.audit_log.queue
         )
         self.hold_service = self._build_hold_service()
+        self.waiters = TaskWaiters(self.tasks)
+        self.resolver = self._build_resolver()
         self.release_scheduler = ReleaseScheduler(
             dependencies.store, now=dependencies.now, wake_outbox=dependencies.wake_outbox
         )
         self.app = self._build_app()
-        self.push_subsystem = self._build_push_subsystem()
-        self.hold_subsystem = HoldSubsystem(
-            self.hold_service,
-            calls=self.app.calls,
-            registry=self.registry,
-            notify_caller=self.push_subsystem.notifier.notify,
-        )
+        self.hold_courier = RelayCourier(self._build_resumer())
         self.routes = (*A2A_ROUTES, *self._build_routes())
         """All routes of the relay. `asgi_apps` serves those of A2A."""
         self.tags = RELAY_TAGS
         self.access = RelayAccess(self.routes, self.registry)
         self.grpc = self._build_grpc_server()
-        self.asgi_apps: dict[str, App] = {AGENT_PROXY: self.app, WEBHOOKS: self.push_subsystem.endpoint}
+        self.asgi_apps: dict[str, App] = {
+            AGENT_PROXY: self.app,
+            WEBHOOKS: self._build_webhook_endpoint(),
+        }
         """Raw ASGI apps by path prefix. They authenticate their requests themselves."""
         self.couriers: dict[str, Courier] = {
-            COURIER: self.push_subsystem.courier,
-            RELAY: self.hold_subsystem.courier,
+            COURIER: PushCourier(self.push_proxy.webhooks, dependencies.post),
+            RELAY: self.hold_courier,
         }
         """The couriers of deliveries in the outbox, by name."""
         self._background_tasks: list[asyncio.Task[None]] = []
@@ -177,6 +183,10 @@ class Relay:
             authenticate=dependencies.authenticate,
             read_body=dependencies.read_body,
             push_proxy=self.push_proxy,
+            outbox=self.push_outbox,
+            relay_tasks=RelayTasks(self.tasks, dependencies.now, held_tasks=self.resolver),
+            waiters=self.waiters,
+            holds=self.hold_service,
             now=dependencies.now,
             monotonic=dependencies.monotonic,
             registry=self.registry,
@@ -188,16 +198,37 @@ class Relay:
             availability=AgentAvailability(self.release_scheduler.release_waiting),
         )
 
-    def _build_push_subsystem(self) -> PushSubsystem:
+    def _build_resolver(self) -> HoldResolver:
         dependencies = self.dependencies
-        return PushSubsystem(
-            self.push_proxy,
-            outbox=PushOutbox(dependencies.store, now=dependencies.now, wake=dependencies.wake_outbox),
-            calls=self.app.calls,
-            registry=self.registry,
+        dependencies.store.add_change_listener(self.waiters.wake_all)
+        return HoldResolver(
+            store=dependencies.store,
+            desk=dependencies.desk,
+            tasks=self.tasks,
+            waiters=self.waiters,
             audit_log=self.audit_log,
+            now=dependencies.now,
+        )
+
+    def _build_resumer(self) -> HoldResumer:
+        calls = self.app.calls
+        return HoldResumer(
+            resolver=self.resolver,
+            forwarding=HeldMessageForwarder(calls),
+            registry=self.registry,
+            tasks=self.tasks,
+            notify_caller=calls.notifier.notify,
+        )
+
+    def _build_webhook_endpoint(self) -> WebhookEndpoint:
+        dependencies = self.dependencies
+        return WebhookEndpoint(
+            calls=self.app.calls,
+            webhooks=self.push_proxy.webhooks,
+            registry=self.registry,
+            outbox=self.push_outbox,
             read_body=dependencies.read_body,
-            post=dependencies.post,
+            audit_log=self.audit_log,
             monotonic=dependencies.monotonic,
         )
 
@@ -226,7 +257,7 @@ class Relay:
             now=dependencies.now,
         )
         return [
-            *ApprovalApi(dependencies.store, dependencies.desk, self.hold_subsystem.resolver).routes(),
+            *ApprovalApi(dependencies.store, dependencies.desk, self.resolver).routes(),
             *AgentsApi(registry_editor, relay_url=f"{dependencies.public_url}{AGENT_PROXY}").routes(),
             *CallersApi(registry_editor).routes(),
             *GroupsApi(registry_editor).routes(),
@@ -281,7 +312,7 @@ class Relay:
         await asyncio.gather(*self._background_tasks, return_exceptions=True)
         if self.grpc is not None:
             await self.grpc.aclose()
-        await self.hold_subsystem.aclose()
+        await self.hold_courier.aclose()
         await self.app.aclose()
         await self.release_scheduler.aclose()
         await self.hold_service.aclose()
@@ -347,6 +378,10 @@ def build_relay_app(
     authenticate: Authenticate,
     read_body: ReadBody,
     push_proxy: PushProxy,
+    outbox: PushOutbox,
+    relay_tasks: RelayTasks,
+    waiters: TaskWaiters,
+    holds: HoldService | None,
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
     registry: Registry,
@@ -372,6 +407,10 @@ def build_relay_app(
         inspector=inspector,
         limits=limits,
         pushes=push_proxy,
+        outbox=outbox,
+        relay_tasks=relay_tasks,
+        waiters=waiters,
+        holds=holds,
         now=now,
     )
     return RelayApp(

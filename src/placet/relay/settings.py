@@ -12,9 +12,9 @@ from placet.protocol.addresses import LOOPBACK_HOSTS, OWN_RULES, check_url
 from placet.protocol.allowed_networks import read_networks
 from placet.protocol.duration import parse_duration
 from placet.protocol.forbidden_networks import Network
-from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy, check_retention_policy
-from placet.relay.registry.subscriptions import DEFAULT_TENANT, CallerKind
-from placet.relay.registry.tenant_membership import PERMISSIONS
+from placet.relay.retention_policy import PayloadMode, RetentionPolicy, check_retention_policy
+from placet.relay.subscriptions import DEFAULT_TENANT, CallerKind
+from placet.relay.tenant_membership import PERMISSIONS
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MAX_NAME_LENGTH = 100

@@ -40,7 +40,7 @@ from placet.relay.a2a.reply import A2AReply, parse_reply
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.a2a.task_id_replacement import replace_task_id
 from placet.relay.a2a.translation import get_parts, translate_part
-from placet.relay.tasks.reasons import (
+from placet.relay.task_reasons import (
     HitlHeld,
     HitlHeldAgentInputRequired,
     HitlRejected,

@@ -9,7 +9,7 @@ from placet.relay.a2a.reply import A2AReply, parse_reply
 from placet.relay.policies.binding import BindingLevel
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import PolicyAction
-from placet.relay.registry.subscriptions import CallerKind, RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.subscriptions import CallerKind, RegisteredAgent, RegisteredCaller, Subscription
 
 SSN = "536-22-8764"
 

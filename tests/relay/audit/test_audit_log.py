@@ -15,10 +15,10 @@ from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.identity import Principal
 from placet.relay import write_queue
 from placet.relay.audit.audit_event import AuditEvent
-from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
 from placet.relay.audit.event_factory import MAX_ID_LENGTH
 from placet.relay.audit.stored_audit_log import StoredAuditLog
-from placet.relay.registry.tenant_membership import Membership
+from placet.relay.tenant_membership import Membership
+from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import Exchange
 from placet.relay.write_queue import BATCH, MAX_UNBUILT
 from placet.stores.sqlite.in_memory import InMemorySqliteStore

@@ -23,7 +23,7 @@ ALL = 1_000_000
 def read_output_before_kill(path: Path) -> list[tuple[str, int, float]]:
     """What a process said until it was killed, a second after its first words."""
     command = [sys.executable, str(AUDITING_PROCESS), str(path)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     said: list[tuple[str, int, float]] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

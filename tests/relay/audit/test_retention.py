@@ -13,11 +13,11 @@ from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.relay.audit.retention_job import BATCH, RetentionJob
-from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy
 from placet.relay.audit.stored_audit_log import StoredAuditLog
 from placet.relay.audit.tenant_retention import TenantRetention
-from placet.relay.registry.tenant_membership import Membership
+from placet.relay.retention_policy import PayloadMode, RetentionPolicy
 from placet.relay.settings import RelaySettings, TenantSettings, check_relay
+from placet.relay.tenant_membership import Membership
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import build_subscription

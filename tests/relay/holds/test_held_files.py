@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.relay.holds.hold_body import decode_hold_body
+from placet.relay.hold import decode_hold_body
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import answer_with, run_raw_agent
 from tests.relay.a2a.sdk_agent import SECRET, SdkAgent

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placet.relay.holds.hold_body import decode_hold_body
+from placet.relay.hold import decode_hold_body
 from tests.relay.a2a.raw_agent import RawAgent, answer_with
 from tests.relay.holds.holding_server import (
     build_policy_draft,

@@ -21,12 +21,11 @@ from placet.ports.store import Store
 from placet.relay.a2a.builders import build_task, build_task_reply
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.event_factory import AuditEventFactory
-from placet.relay.audit.retention_policy import PayloadMode
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.holds.message_holder import digest_text
-from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest
+from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.policy_inspector import PolicyInspector
+from placet.relay.policies.approved_content import digest_text
 from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.policy import Leg, create_policy, parse_policy_draft
 from placet.relay.policies.records import (
@@ -36,8 +35,10 @@ from placet.relay.policies.records import (
     build_policy_record,
     build_revision_record,
 )
+from placet.relay.policies.verdict import AnswerVerdict
+from placet.relay.retention_policy import PayloadMode
 from placet.relay.settings import RelaySettings
-from placet.relay.tasks.reasons import HitlHeld, reason_to_metadata
+from placet.relay.task_reasons import HitlHeld, reason_to_metadata
 from placet.relay.write_queue import CallWrites
 from tests.relay.a2a.sdk_agent import serve_app
 from tests.relay.policies.samples import build_binding, build_group

@@ -13,7 +13,7 @@ from placet.relay.detectors.regex_detector import RegexDetector
 from placet.relay.inspection.detection_events import MAX_POLICIES, build_detection_events, get_event_type
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policies.policy import Leg, Policy
-from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
 from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts
 from tests.relay.inspection.inspected_relay import MemoryAuditLog
 from tests.relay.policies.samples import build_plugin_draft, build_policy, build_regex_policy

@@ -13,8 +13,8 @@ from placet.ports.identity import Principal
 from placet.relay.registry.live_registry import REFRESH_INTERVAL_S, LiveRegistry
 from placet.relay.registry.records import build_record, build_revision_record
 from placet.relay.registry.registry_snapshot import RegistrySnapshot, snapshot_from_settings
-from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
+from placet.relay.tenant_membership import PERMISSIONS
 from placet.settings import build_settings
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from placet.relay.a2a.call_parsing import parse_call
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.tasks import background_calls
 from placet.relay.tasks.background_calls import LEASE, BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle

@@ -13,19 +13,19 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.detectors.stream_plan import StreamPlan
-from placet.relay.inspection.message_inspector import (
+from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.policies.finding import Finding
+from placet.relay.policies.policy import MESSAGE_LEGS, Leg
+from placet.relay.policies.verdict import (
     PASS,
     AnswerVerdict,
     ChangeVerdict,
-    InspectionRequest,
     QuickCheck,
     RefuseVerdict,
     StreamVerdict,
     Verdict,
 )
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import MESSAGE_LEGS, Leg
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.subscriptions import Subscription
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
 from tests.relay.a2a.sdk_agent import serve_app
 from tests.relay.inspection.inspected_relay import MemoryAuditLog

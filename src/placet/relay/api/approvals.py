@@ -17,11 +17,11 @@ from placet.protocol.poll import RespondedBy
 from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.time_ranges import check_period
-from placet.relay.holds.hold_body import DetectionSource, HoldingPolicy, Resolution
+from placet.relay.hold import DetectionSource, HoldingPolicy, Resolution
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policies.policy import Leg
-from placet.relay.registry.subscriptions import CallerKind
 from placet.relay.route_addresses import OPERATIONS
+from placet.relay.subscriptions import CallerKind
 from placet.text.truncation import truncate
 
 DECISION_ERRORS = (CaseNotFound, AlreadyClosed, CaseExpired)

@@ -16,6 +16,7 @@ from placet.protocol.conversion import quote
 from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import AuditNote, Records
+from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policies.binding import (
     Binding,
     BindingDraft,
@@ -28,7 +29,6 @@ from placet.relay.policies.binding import (
 )
 from placet.relay.policies.policy import raise_invalid
 from placet.relay.policies.records import PolicySnapshot, build_binding_record
-from placet.relay.policies.repository import PolicyRepository
 from placet.relay.record_changes import RecordChange, Versioned
 from placet.relay.registry.live_registry import LiveRegistry
 from placet.relay.route_addresses import OPERATIONS

@@ -27,6 +27,7 @@ from placet.relay.inspection.dry_run import (
     extract_pieces,
     sample_from_text,
 )
+from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policies.binding import BindingId, BindingLevel
 from placet.relay.policies.evaluation import Evaluation, FailedCheck, NearMiss, Outcome
 from placet.relay.policies.finding import Finding
@@ -41,7 +42,6 @@ from placet.relay.policies.policy import (
 )
 from placet.relay.policies.policy_set import AppliedPolicy
 from placet.relay.policies.records import PolicyVersions
-from placet.relay.policies.repository import PolicyRepository
 from placet.relay.registry.live_registry import LiveRegistry
 from placet.relay.route_addresses import OPERATIONS
 

@@ -21,9 +21,9 @@ from placet.relay.api.registry_records import (
 )
 from placet.relay.registry.registry_editor import RegistryEditor, check_principals
 from placet.relay.registry.registry_snapshot import RegistrySnapshot
-from placet.relay.registry.tenant_membership import PERMISSIONS
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import GroupSettings
+from placet.relay.tenant_membership import PERMISSIONS
 
 MAX_MEMBERS = 10_000
 Permission = Annotated[str, Meta(extra_json_schema={"enum": sorted(PERMISSIONS)})]

@@ -17,9 +17,9 @@ from placet.relay.api.evaluation import load_sample_policy
 from placet.relay.api.policies import policies
 from placet.relay.api.time_ranges import check_years
 from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import ReplayLimits, ReplayResult, replay_policy
 from placet.relay.policies.binding import BindingId
-from placet.relay.policies.repository import PolicyRepository
 from placet.relay.route_addresses import OPERATIONS
 
 DEFAULT_PERIOD = timedelta(days=1)

@@ -5,9 +5,9 @@ from typing import Any, Protocol, Unpack
 
 from placet.ports.audit_store import AuditRow
 from placet.relay.audit.event_factory import EventFields, EventStamp
-from placet.relay.audit.retention_policy import PayloadMode
-from placet.relay.registry.subscriptions import Subscription
-from placet.relay.registry.tenant_membership import Membership
+from placet.relay.retention_policy import PayloadMode
+from placet.relay.subscriptions import Subscription
+from placet.relay.tenant_membership import Membership
 from placet.relay.write_queue import CallWrites
 
 

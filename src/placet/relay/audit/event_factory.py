@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from placet.ports.audit_store import AuditRow
 from placet.relay.audit.audit_event import AuditParty
-from placet.relay.registry.subscriptions import Subscription
-from placet.relay.registry.tenant_membership import Membership
+from placet.relay.subscriptions import Subscription
+from placet.relay.tenant_membership import Membership
 
 MAX_EVENT_BYTES = 320 * 1024
 """Room for two bodies and the other fields."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from placet.errors import RelayConflict
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStatus, HoldStore
-from placet.relay.holds.hold_body import HoldBody, decode_hold_body
+from placet.relay.hold import HoldBody, decode_hold_body
 
 RESOLVED_STATUSES: tuple[HoldStatus, ...] = ("APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN")
 BATCH = 20

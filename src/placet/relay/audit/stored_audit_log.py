@@ -9,7 +9,7 @@ from datetime import datetime
 
 from placet.ports.audit_store import AuditRow
 from placet.relay.audit.event_factory import AuditEventFactory
-from placet.relay.audit.retention_policy import PayloadMode
+from placet.relay.retention_policy import PayloadMode
 from placet.relay.write_queue import (
     CallWrites,
     RelayWriteStore,

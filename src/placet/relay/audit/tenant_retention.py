@@ -11,8 +11,8 @@ import msgspec
 from placet.errors import PlacetError, RelayConflict
 from placet.ports.config_store import ConfigRecord, ConfigStore
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.audit.retention_policy import PayloadMode, RetentionPolicy, check_retention_policy
-from placet.relay.registry.tenant_membership import Membership
+from placet.relay.retention_policy import PayloadMode, RetentionPolicy, check_retention_policy
+from placet.relay.tenant_membership import Membership
 
 RECORD_ID = "tenant"
 DEFAULT = RetentionPolicy()

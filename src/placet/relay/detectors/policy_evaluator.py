@@ -24,7 +24,6 @@ from placet.relay.detectors.presidio import PresidioDetector
 from placet.relay.detectors.regex_detector import INLINE_CHARACTERS, PreparedPatterns
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.detectors.stream_plan import StreamPlan, plan_stream
-from placet.relay.inspection.message_inspector import QuickCheck
 from placet.relay.policies.evaluation import (
     DetectorResult,
     Evaluation,
@@ -35,6 +34,7 @@ from placet.relay.policies.evaluation import (
 )
 from placet.relay.policies.policy import Leg, Policy, PolicyAction, build_rule
 from placet.relay.policies.policy_set import ApplicablePolicies, AppliedPolicy, PolicySet
+from placet.relay.policies.verdict import QuickCheck
 from placet.relay.traceback_redaction import redact_traceback
 
 logger = logging.getLogger(__name__)

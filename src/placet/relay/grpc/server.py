@@ -18,9 +18,9 @@ from placet.relay.asgi import Authenticate
 from placet.relay.grpc.internal_call import Header, InternalCall
 from placet.relay.grpc.status_codes import GrpcRefusal, refusal_from_document, refusal_from_error
 from placet.relay.grpc.translation import call_from_message, message_from_result
-from placet.relay.registry.subscriptions import Registry
 from placet.relay.route_addresses import CALL_SCOPE
 from placet.relay.settings import AGENT_ID, GrpcSettings, parse_grpc_listen
+from placet.relay.subscriptions import Registry
 from placet.relay.traffic.proxy import RelayApp
 
 MAX_CALLS = 1000

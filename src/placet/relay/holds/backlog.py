@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from placet.ports.hold_store import HoldFilter, HoldStore
 from placet.relay.a2a.errors import A2AError
-from placet.relay.holds.hold_body import decode_hold_body
+from placet.relay.hold import decode_hold_body
 from placet.relay.inspection.message_inspector import InspectionRequest
 
 LIMIT_REACHED = "{limit:,} messages of this caller wait for a decision, which is the limit."

@@ -8,15 +8,16 @@ from msgspec import Struct
 
 from placet.desk.draft import CaseDraft
 from placet.ports.detector import Scannable
+from placet.ports.identity import Principal
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.a2a.text_normalization import normalize_text
 from placet.relay.a2a.translation import get_parts
-from placet.relay.holds.frozen_message import FrozenMessage, HoldKind
+from placet.relay.frozen_message import FrozenMessage, HoldKind
+from placet.relay.hold import HoldingPolicy
 from placet.relay.holds.held_files import describe_files
-from placet.relay.holds.hold_body import HoldingPolicy
 from placet.relay.holds.message_excerpts import (
     excerpt_data,
     excerpt_texts,
@@ -28,12 +29,8 @@ from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import PolicyAction
-from placet.relay.registry.subscriptions import Subscription
-from placet.relay.tasks.reasons import (
-    HitlHeld,
-    HitlHeldAgentInputRequired,
-    RelayReason,
-)
+from placet.relay.subscriptions import Subscription
+from placet.relay.task_reasons import HitlHeld, HitlHeldAgentInputRequired, RelayReason
 from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.text.characters import replace_unstorable
 from placet.text.truncation import truncate
@@ -104,6 +101,11 @@ def hold_reason_from_evaluation(evaluation: Evaluation) -> HoldReason:
         reason=evaluation.reason,
         unreadable_paths=evaluation.unreadable_paths,
     )
+
+
+def build_case_owner(tenant: str) -> Principal:
+    """Return the principal that owns the cases of a tenant's held messages."""
+    return Principal(name=f"relay:{tenant}")
 
 
 def build_draft(

@@ -15,7 +15,7 @@ from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldRow
 from placet.ports.outbox_store import Delivery
 from placet.protocol.service_paths import INBOX
-from placet.relay.holds.hold_body import decode_hold_body
+from placet.relay.hold import decode_hold_body
 from placet.relay.holds.hold_storage import NoticeStore
 from placet.relay.settings import NoticeSettings
 

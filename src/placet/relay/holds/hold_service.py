@@ -15,7 +15,6 @@ from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, RelayConflict, Unavailable
 from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldCreation
-from placet.ports.identity import Principal
 from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
 from placet.relay.a2a.builders import build_task_reply
@@ -23,28 +22,29 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.hold import DetectionSource
 from placet.relay.holds.backlog import Backlog, BacklogFull
 from placet.relay.holds.case_draft import (
     AGENT_INPUT_REASON,
     MAX_CONTEXT_GROWTH,
+    build_case_owner,
     build_draft,
     find_data_parts,
     hold_reason_from_evaluation,
 )
-from placet.relay.holds.frozen_message import freeze_call, freeze_reply
-from placet.relay.holds.hold_body import DetectionSource
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_storage import HoldCreationStore
-from placet.relay.holds.new_hold import MAX_ATTEMPTS, NewHold
+from placet.relay.holds.new_hold import MAX_ATTEMPTS, NewHold, freeze_call, freeze_reply
 from placet.relay.holds.task_locator import TaskLocator, build_unavailable_task_error
-from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
+from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policies.evaluation import Evaluation
 from placet.relay.policies.masking import mask_and_move
 from placet.relay.policies.policy import Leg
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.policies.verdict import AnswerVerdict, RefuseVerdict
 from placet.relay.settings import MAX_PENDING_HOLDS
+from placet.relay.subscriptions import Subscription
+from placet.relay.task_reasons import reason_to_metadata
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
-from placet.relay.tasks.reasons import reason_to_metadata
 from placet.relay.tasks.task_repository import Task, TaskRepository, row_from_task
 from placet.relay.tasks.task_view import task_view
 
@@ -344,11 +344,6 @@ def _keep_roles(pieces: Sequence[TextPiece], masked: Sequence[Scannable]) -> lis
         piece if piece.text == other.text else TextPiece(piece.path, other.text, piece.role)
         for piece, other in zip(pieces, masked, strict=True)
     ]
-
-
-def build_case_owner(tenant: str) -> Principal:
-    """Return the principal that owns the cases of a tenant's held messages."""
-    return Principal(name=f"relay:{tenant}")
 
 
 def _limit_timeout(timeout: str | None, maximum: timedelta) -> str | None:

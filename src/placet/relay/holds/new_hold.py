@@ -1,15 +1,16 @@
-"""A message to be held, and the ids, row and audit events of its hold."""
+"""A message to be held: its frozen bytes, and the ids, row and audit events of its hold."""
 
 import hashlib
 import hmac
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from placet.ports.audit_store import AuditRow
 from placet.ports.detector import Scannable
@@ -19,6 +20,8 @@ from placet.relay.a2a.json_fields import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.frozen_message import FrozenMessage, HoldKind, MessageFrame
+from placet.relay.hold import DetectionSource, HoldBody
 from placet.relay.holds.case_draft import (
     HoldReason,
     build_summary,
@@ -26,17 +29,20 @@ from placet.relay.holds.case_draft import (
     get_author_role,
     join_visible_texts,
 )
-from placet.relay.holds.frozen_message import FrozenMessage
 from placet.relay.holds.held_files import MAX_FILES
-from placet.relay.holds.hold_body import DetectionSource, HoldBody
-from placet.relay.holds.message_holder import digest_file, digest_match, digest_text
 from placet.relay.holds.task_locator import HoldTarget
 from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.policies.approved_content import digest_file, digest_match, digest_text
 from placet.relay.policies.finding import omit_sensitive_id
-from placet.relay.policies.policy import PolicyAction
+from placet.relay.policies.policy import Leg, PolicyAction
 from placet.relay.policies.text_joining import list_joined_texts
 from placet.relay.tasks.task_repository import Task
 
+# Headers that are stored with a held message. None of them holds credentials.
+STORED_HEADERS = frozenset(
+    {"accept", "a2a-version", "a2a-extensions", "x-a2a-extensions", "content-type", "accept-language"}
+    | {"traceparent", "tracestate", "x-correlation-id"}
+)
 MAX_APPROVED_TEXTS = 2_000
 """Limit of texts of one message that are stored as approved."""
 MAX_ATTEMPTS = 16
@@ -234,3 +240,49 @@ def _get_reply_key(reply: A2AReply) -> str | None:
     status = content.get("status") if content is not None else None
     timestamp = status.get("timestamp") if isinstance(status, dict) else None
     return reply.message_id or (timestamp if isinstance(timestamp, str) else None)
+
+
+def select_stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that may be stored. Credentials are looked up again on resume."""
+    return {name: value for name, value in headers.items() if name in STORED_HEADERS}
+
+
+def freeze_call(leg: Leg, request: InspectionRequest, document: dict[str, Any] | None) -> FrozenMessage:
+    """Return a held call with this document."""
+    data = b"" if document is None else msgspec.json.encode(document)
+    return FrozenMessage(frame=_build_frame("request", leg, request), data=data)
+
+
+def freeze_reply(
+    matter: Literal["response", "input"],
+    leg: Leg,
+    request: InspectionRequest,
+    reply: A2AReply,
+    *,
+    upstream_task: str | None,
+    upstream_context: str | None,
+) -> FrozenMessage:
+    """Return a held response with the caller's ids. The frame keeps the agent's ids."""
+    frame = replace(
+        _build_frame(matter, leg, request), upstream_task=upstream_task, upstream_context=upstream_context
+    )
+    return FrozenMessage(frame=frame, data=msgspec.json.encode(reply.document))
+
+
+def _build_frame(matter: HoldKind, leg: Leg, request: InspectionRequest) -> MessageFrame:
+    call = request.call
+    return MessageFrame(
+        matter=matter,
+        leg=leg,
+        dialect=call.dialect,
+        operation=call.operation,
+        method=call.method,
+        rpc_id=call.rpc_id,
+        path_task=call.path_task,
+        path_push=call.path_push,
+        tenant=call.tenant,
+        query=call.query,
+        headers=select_stored_headers(request.headers),
+        webhook=request.webhook,
+        pushed=request.pushed,
+    )

@@ -1,6 +1,7 @@
 """Record the decision about a held message exactly once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -8,23 +9,30 @@ import msgspec
 from msgspec.structs import replace
 
 from placet.cases.case import Case
-from placet.errors import RelayConflict, Unavailable
+from placet.desk.review_desk import ReviewDesk
+from placet.errors import AlreadyClosed, CaseExpired, RelayConflict, Unavailable
 from placet.ports.audit_store import AuditRow
-from placet.ports.hold_store import HoldRow
+from placet.ports.hold_store import HoldFilter, HoldRow, HoldStatus
 from placet.ports.task_store import TaskRow
 from placet.protocol.poll import Status
 from placet.relay.a2a.dialects import TaskState
+from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.holds.hold_body import HoldBody, Resolution, ResolutionAction, decode_hold_body
+from placet.relay.hold import HoldBody, Resolution, ResolutionAction, decode_hold_body
+from placet.relay.holds.case_draft import build_case_owner
 from placet.relay.holds.hold_storage import CaseHoldStore
-from placet.relay.holds.message_holder import digest_text
-from placet.relay.registry.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
-from placet.relay.tasks.reasons import HitlExpired, HitlRejected, Timeout, reason_to_metadata
-from placet.relay.tasks.relay_tasks import RelayTasks
+from placet.relay.policies.approved_content import digest_text
+from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.task_reasons import HitlExpired, HitlRejected, Timeout, reason_to_metadata
 from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository, row_from_task
+from placet.relay.tasks.task_waiters import TaskWaiters
 
+DECIDED = "The task can no longer be canceled: a decision was made. Get the task again."
+WITHDRAWN = "The caller canceled the task."
 MAX_ATTEMPTS = 16
+MAX_LISTED = 50
+PENDING_FIRST: tuple[HoldStatus | None, ...] = ("PENDING", None)
 MAX_APPROVED_DIGESTS = 5_000
 RESOLUTION_MESSAGES: dict[ResolutionAction, str] = {
     "REJECTED": "A person rejected this message.",
@@ -39,20 +47,25 @@ ENDING_REASONS: dict[ResolutionAction, type[HitlRejected | HitlExpired]] = {
 
 
 class HoldResolver:
-    """Changes holds. Each change is one transaction with its task and its audit event."""
+    """Changes holds. Each change is one transaction with its task and its audit event.
+
+    It is the `HeldTasks` of calls that list or cancel tasks.
+    """
 
     def __init__(
         self,
         *,
         store: CaseHoldStore,
+        desk: ReviewDesk,
         tasks: TaskRepository,
-        relay_tasks: RelayTasks,
+        waiters: TaskWaiters,
         audit_log: AuditLog,
         now: Callable[[], datetime],
     ) -> None:
         self.store = store
         self._tasks = tasks
-        self._relay_tasks = relay_tasks
+        self._desk = desk
+        self._waiters = waiters
         self._audit_log = audit_log
         self._now = now
 
@@ -100,6 +113,31 @@ class HoldResolver:
     async def find_task(self, hold: HoldRow) -> Task | None:
         """Return the task of a hold by the caller's id, or None."""
         return await self._tasks.find(hold.tenant, hold.sink, "task", hold.task_id)
+
+    async def withdraw(self, subscription: Subscription, task: Task) -> Task:
+        """See `HeldTasks`. The case is cancelled, so that it can no longer be answered."""
+        hold = await self.store.get_hold(task.hold_id) if task.hold_id is not None else None
+        if hold is None:
+            raise A2AError("not_cancelable", DECIDED)
+        with suppress(AlreadyClosed, CaseExpired):
+            await self._desk.cancel(hold.case_id, build_case_owner(subscription.tenant), reason=WITHDRAWN)
+        hold = await self.resolve(hold)
+        ended = await self.find_task(hold)
+        if hold.status != "WITHDRAWN" or ended is None:
+            raise A2AError("not_cancelable", DECIDED)
+        return ended
+
+    async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
+        """See `HeldTasks`. Tasks with pending holds come first, each list newest first."""
+        found: dict[str, Task] = {}
+        for status in PENDING_FIRST:
+            query = HoldFilter(status=status, source=subscription.source.name, sink=subscription.sink.id)
+            holds, _ = await self.store.list_holds(subscription.tenant, query, page=0, size=MAX_LISTED)
+            for hold in holds:
+                task = None if hold.task_id in found else await self.find_task(hold)
+                if task is not None and task.upstream_id is None:
+                    found[hold.task_id] = task
+        return list(found.values())
 
     # Decide
 
@@ -154,7 +192,7 @@ class HoldResolver:
         await self.store.update_hold(changed, tasks=rows, events=events)
         self._tasks.adopt(rows)
         if wake:
-            self._relay_tasks.wake(hold.tenant, hold.sink, hold.task_id)
+            self._waiters.wake(hold.tenant, hold.sink, hold.task_id)
         return changed
 
     def _build_task_row(self, hold: HoldRow, task: Task) -> TaskRow:

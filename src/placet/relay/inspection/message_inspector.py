@@ -1,20 +1,19 @@
-"""The interface for inspecting messages on the four legs, and its verdicts."""
+"""The interface for inspecting messages on the four legs."""
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.findings_record import FindingsRecord
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Leg
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.policies.verdict import QuickCheck, StreamVerdict, Verdict
+from placet.relay.subscriptions import Subscription
 from placet.relay.write_queue import CallWrites
 
 
@@ -44,47 +43,6 @@ class InspectionRequest(Struct, frozen=True, kw_only=True):
     """The message as the agent got it."""
     writes: CallWrites | None = None
     """The task rows that wait for the audit event of the call."""
-
-
-class PassVerdict(Struct, frozen=True):
-    """Forward the message."""
-
-
-class ChangeVerdict(Struct, frozen=True):
-    """Forward this document instead of the message."""
-
-    document: dict[str, Any]
-
-
-class RefuseVerdict(Struct, frozen=True):
-    """Do not forward the message. Return this error to the caller."""
-
-    problem: A2AError
-
-
-class AnswerVerdict(Struct, frozen=True):
-    """Do not forward the message. The relay owns the task and returns this document to the caller."""
-
-    document: dict[str, Any]
-
-
-class ReleaseVerdict(Struct, frozen=True):
-    """Forward these events instead of the stream."""
-
-    replies: tuple[A2AReply, ...]
-
-
-Verdict = PassVerdict | ChangeVerdict | RefuseVerdict | AnswerVerdict
-StreamVerdict = PassVerdict | ReleaseVerdict | RefuseVerdict | AnswerVerdict
-PASS = PassVerdict()
-
-
-class QuickCheck(Enum):
-    """The result of a quick check, which does not wait."""
-
-    UNWATCHED = "No policy applies."
-    CLEAR = "No policy matches."
-    UNSURE = "The message must be inspected."
 
 
 class MessageInspector(Protocol):

@@ -12,13 +12,13 @@ from placet.errors import PlacetError, SettingsError, ValidationFailed
 from placet.ports.config_store import ConfigStore
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.inspection.policy_repository import read_policy_revision, read_policy_snapshot
 from placet.relay.policies.binding import Binding, BindingLevel, GroupEntry, PolicyGroup, PolicyRef
 from placet.relay.policies.policy import Policy
 from placet.relay.policies.policy_file import parse_policy_file
 from placet.relay.policies.policy_set import PolicySet
 from placet.relay.policies.records import PolicySnapshot
-from placet.relay.policies.repository import read_policy_revision, read_policy_snapshot
-from placet.relay.registry.subscriptions import DEFAULT_TENANT
+from placet.relay.subscriptions import DEFAULT_TENANT
 
 SETTINGS_GROUP = "settings"
 """The id of the policy group and the binding of the policies in the settings."""

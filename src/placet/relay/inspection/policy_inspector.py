@@ -17,22 +17,13 @@ from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.stream_plan import INSPECT_EVENTS, StreamPlan, combine_plans
-from placet.relay.holds.message_holder import MessageHolder, digest_file, digest_match, digest_text
 from placet.relay.inspection.detection_events import build_detection_events
 from placet.relay.inspection.earlier_texts import EarlierTexts
-from placet.relay.inspection.message_inspector import (
-    PASS,
-    ChangeVerdict,
-    InspectionRequest,
-    PassVerdict,
-    QuickCheck,
-    RefuseVerdict,
-    ReleaseVerdict,
-    StreamVerdict,
-    Verdict,
-)
+from placet.relay.inspection.message_holder import MessageHolder
+from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.stream_texts import group_stream_texts
+from placet.relay.policies.approved_content import digest_file, digest_match, digest_text
 from placet.relay.policies.evaluation import (
     UNREADABLE_FILE,
     Evaluation,
@@ -55,7 +46,17 @@ from placet.relay.policies.text_joining import (
     keep_continuing_findings,
     split_findings,
 )
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.policies.verdict import (
+    PASS,
+    ChangeVerdict,
+    PassVerdict,
+    QuickCheck,
+    RefuseVerdict,
+    ReleaseVerdict,
+    StreamVerdict,
+    Verdict,
+)
+from placet.relay.subscriptions import Subscription
 
 NOT_READY = "The relay cannot load its policies, so no messages pass. Try again later."
 HOLDABLE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})

@@ -1,6 +1,5 @@
 """Replace callers' push addresses with the relay's webhooks, and restore them in responses."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,9 +21,8 @@ from placet.relay.push.configs import (
 )
 from placet.relay.push.relay_configs import build_answer, build_config, build_config_list
 from placet.relay.push.webhooks import PushWebhook, WebhookRepository
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.subscriptions import Subscription
 
-NotifyTask = Callable[[Subscription, str, str], Awaitable[None]]
 CONFIG_NOT_FOUND = "Push notification config not found."
 CONFIG_CARRYING_OPERATIONS = SEND_OPERATIONS | {"push_create"}
 
@@ -34,10 +32,7 @@ class PushProxy:
 
     def __init__(self, webhooks: WebhookRepository, check: Callable[[str], Awaitable[None]]) -> None:
         self.webhooks = webhooks
-        self.notify: NotifyTask | None = None
-        """Pushes the current state of a task to its caller."""
         self._check = check
-        self._notifications: set[asyncio.Task[None]] = set()
 
     async def replace_target(
         self, subscription: Subscription, call: A2ACall, correlation_id: str
@@ -69,25 +64,6 @@ class PushProxy:
         """Return the agent's id of the webhook's task; None while the agent has not sent it."""
         webhook = await self.webhooks.find(webhook_id)
         return None if webhook is None else webhook.agent_task_id
-
-    def notify_later(
-        self, ended: Awaitable[bool], subscription: Subscription, task_id: str, correlation_id: str
-    ) -> None:
-        """Notify the caller of a task when `ended` returns true."""
-
-        async def notify_when_ended() -> None:
-            if await ended and self.notify is not None:
-                await self.notify(subscription, task_id, correlation_id)
-
-        task = asyncio.create_task(notify_when_ended())
-        self._notifications.add(task)
-        task.add_done_callback(self._notifications.discard)
-
-    async def aclose(self) -> None:
-        """Cancel the pending notifications."""
-        for task in self._notifications:
-            task.cancel()
-        await asyncio.gather(*self._notifications, return_exceptions=True)
 
     async def restore_targets(
         self,

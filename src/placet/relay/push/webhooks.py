@@ -15,8 +15,8 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect, TaskState
 from placet.relay.push.configs import PushTarget
 from placet.relay.push.encryption import SecretBox, hash_token
-from placet.relay.registry.subscriptions import Subscription
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
+from placet.relay.subscriptions import Subscription
 
 MAX_PER_TASK = 100
 MAX_ID_LENGTH = 1024

@@ -15,8 +15,8 @@ from placet.relay.registry.records import (
     select_valid,
 )
 from placet.relay.registry.registry_snapshot import RegistrySnapshot
-from placet.relay.registry.subscriptions import RegisteredAgent, Subscription
-from placet.relay.registry.tenant_membership import Membership
+from placet.relay.subscriptions import RegisteredAgent, Subscription
+from placet.relay.tenant_membership import Membership
 
 REFRESH_INTERVAL_S = 0.25
 

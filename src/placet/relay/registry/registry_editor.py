@@ -19,8 +19,8 @@ from placet.relay.registry.records import (
     read_stored_registry,
 )
 from placet.relay.registry.registry_snapshot import ADMIN, RegistrySnapshot
-from placet.relay.registry.tenant_membership import Membership
 from placet.relay.settings import AgentSettings, CallerSettings
+from placet.relay.tenant_membership import Membership
 
 MAX_PER_TENANT = 10_000
 """Limit of agents, of callers and of groups of one tenant."""

@@ -5,14 +5,6 @@ from collections.abc import Mapping
 
 from placet.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
 from placet.ports.identity import Principal
-from placet.relay.registry.subscriptions import (
-    AGENT_NOT_FOUND,
-    DEFAULT_TENANT,
-    RegisteredAgent,
-    RegisteredCaller,
-    Subscription,
-)
-from placet.relay.registry.tenant_membership import PERMISSIONS, Membership
 from placet.relay.settings import (
     TENANT,
     AgentSettings,
@@ -20,6 +12,14 @@ from placet.relay.settings import (
     GroupSettings,
     RelaySettings,
 )
+from placet.relay.subscriptions import (
+    AGENT_NOT_FOUND,
+    DEFAULT_TENANT,
+    RegisteredAgent,
+    RegisteredCaller,
+    Subscription,
+)
+from placet.relay.tenant_membership import PERMISSIONS, Membership
 
 ADMIN = "admin"
 NOT_A_MEMBER = (

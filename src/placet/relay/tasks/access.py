@@ -8,7 +8,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_fields import CONTEXT_ID, Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.task_id_replacement import replace_task_id
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.task_repository import Task, TaskRepository
 from placet.relay.write_queue import CallWrites
 

@@ -1,6 +1,5 @@
 """Answer for tasks that are held, that the relay created, or that ended in the relay."""
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -13,8 +12,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_fields import Json
 from placet.relay.a2a.message_digest import digest_message
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.inspection.message_inspector import AnswerVerdict, InspectionRequest, RefuseVerdict
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.task_repository import Task, TaskRepository
 from placet.relay.tasks.task_view import task_view
 from placet.relay.write_queue import CallWrites
@@ -62,12 +60,8 @@ class TaskHandle:
         return self.forwarded
 
 
-class HoldGuard(Protocol):
-    """Holds agents' requests for input, and withdraws holds that callers cancel."""
-
-    async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
-        """Hold a reply in which the agent requests input. Return None for any other reply."""
-        ...
+class HeldTasks(Protocol):
+    """Lists held tasks, and withdraws holds that callers cancel."""
 
     async def withdraw(self, subscription: Subscription, task: Task) -> Task:
         """Cancel a held task and return it. Raises A2AError if the decision was made before."""
@@ -79,13 +73,19 @@ class HoldGuard(Protocol):
 
 
 class RelayTasks:
-    """Answers calls about these tasks, and lets callers wait for their outcome."""
+    """Answers calls about these tasks."""
 
-    def __init__(self, tasks: TaskRepository, now: Callable[[], datetime]) -> None:
-        self.guard: HoldGuard | None = None
+    def __init__(
+        self, tasks: TaskRepository, now: Callable[[], datetime], *, held_tasks: HeldTasks | None = None
+    ) -> None:
         self._tasks = tasks
         self._now = now
-        self._waiting: dict[tuple[str, str, str], set[asyncio.Event]] = {}
+        self._held_tasks = held_tasks
+
+    @property
+    def can_hold(self) -> bool:
+        """Whether messages may be held."""
+        return self._held_tasks is not None
 
     def answers_for(self, task: Task, call: A2ACall, *, except_task_id: str | None = None) -> bool:
         """Return whether the relay answers this call, because the agent does not know the task or it is held.
@@ -118,9 +118,9 @@ class RelayTasks:
     async def _cancel(self, subscription: Subscription, task: Task) -> Task:
         if self._has_ended(task):
             raise A2AError("not_cancelable", ENDED)
-        if task.hold_id is None or self.guard is None:
+        if task.hold_id is None or self._held_tasks is None:
             raise A2AError("not_cancelable", NOT_ANSWERED)
-        return await self.guard.withdraw(subscription, task)
+        return await self._held_tasks.withdraw(subscription, task)
 
     def _has_ended(self, task: Task) -> bool:
         return task.ending is not None or task.is_abandoned(self._now())
@@ -129,32 +129,9 @@ class RelayTasks:
         """Return the stored task, or None if it does not exist."""
         return await self._tasks.find(subscription.tenant, subscription.sink.id, "task", task_id)
 
-    async def wait_until_released(self, subscription: Subscription, task_id: str) -> Task | None:
-        """Wait until the task is not held, and return it. Return None if it does not exist."""
-        key = (subscription.tenant, subscription.sink.id, task_id)
-        event = asyncio.Event()
-        self._waiting.setdefault(key, set()).add(event)
-        try:
-            while (task := await self.find(subscription, task_id)) is not None and task.hold_id is not None:
-                await event.wait()
-                event.clear()
-            return task
-        finally:
-            self._waiting[key].discard(event)
-            if not self._waiting[key]:
-                del self._waiting[key]
-
-    def wake(self, tenant: str, agent: str, task_id: str) -> None:
-        """Wake the callers that wait for this task, because it is no longer held."""
-        for event in self._waiting.get((tenant, agent, task_id), ()):
-            event.set()
-
-    def wake_all(self, case_id: str | None) -> None:
-        """Wake all callers if another process wrote (None), because it may have released any task."""
-        if case_id is None:
-            for events in self._waiting.values():
-                for event in events:
-                    event.set()
+    async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
+        """Return some of the caller's tasks that are or were held and that the agent does not know."""
+        return [] if self._held_tasks is None else await self._held_tasks.list_relay_only_tasks(subscription)
 
 
 def asks_for_input(reply: A2AReply) -> bool:

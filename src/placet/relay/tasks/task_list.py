@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.json_fields import CONTEXT_ID, Json, get_state
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.relay_tasks import RelayTasks
 
 PAGE_TOKEN = ("pageToken", "page_token")
@@ -47,7 +47,7 @@ async def _view_listed_task(
         return listed
     task = await relay_tasks.find(subscription, task_id)
     if task is None or (task.hold_id is None and task.ending is None):
-        holds_input_requests = relay_tasks.guard is not None and subscription.sink.input_required == "hold"
+        holds_input_requests = relay_tasks.can_hold and subscription.sink.input_required == "hold"
         return _hide_input_request(listed) if holds_input_requests else listed
     return relay_tasks.view(call.dialect, task)
 
@@ -67,12 +67,11 @@ async def _list_relay_only_tasks(
 ) -> Sequence[Json]:
     """Return the tasks that the agent does not know, for the first page only."""
     params = _get_list_params(call)
-    if relay_tasks.guard is None or any(params.get(name) for name in PAGE_TOKEN):
+    if any(params.get(name) for name in PAGE_TOKEN):
         return []
     context_id = next((params[name] for name in CONTEXT_ID if params.get(name)), None)
     views = [
-        relay_tasks.view(call.dialect, task)
-        for task in await relay_tasks.guard.list_relay_only_tasks(subscription)
+        relay_tasks.view(call.dialect, task) for task in await relay_tasks.list_relay_only_tasks(subscription)
     ]
     return [
         view

@@ -19,22 +19,21 @@ from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.a2a.task_calls import build_get_reply, build_task_call
 from placet.relay.call_limits import RelayLimits
 from placet.relay.detectors.stream_plan import StreamPlan
-from placet.relay.inspection.message_inspector import (
-    ChangeVerdict,
-    MessageInspector,
-    QuickCheck,
-    ReleaseVerdict,
-)
+from placet.relay.holds.hold_service import HoldService
+from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.policy import Leg
+from placet.relay.policies.verdict import ChangeVerdict, QuickCheck, ReleaseVerdict
 from placet.relay.push.configs import may_contain_config
+from placet.relay.push.outbox import PushOutbox
 from placet.relay.push.push_proxy import CONFIG_CARRYING_OPERATIONS, PushProxy, is_config_operation
-from placet.relay.registry.subscriptions import RegisteredAgent, Subscription
+from placet.relay.subscriptions import RegisteredAgent, Subscription
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.background_calls import BackgroundCalls
-from placet.relay.tasks.relay_tasks import HoldGuard, RelayTasks, TaskHandle, asks_for_input
+from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle, asks_for_input
 from placet.relay.tasks.task_list import add_relay_tasks
 from placet.relay.tasks.task_repository import Task
+from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.traffic.early_returns import EarlyReturns
 from placet.relay.traffic.exchange import (
     AnsweredByRelay,
@@ -43,6 +42,7 @@ from placet.relay.traffic.exchange import (
     apply_verdict,
     build_inspection_request,
 )
+from placet.relay.traffic.task_notifier import TaskNotifier
 from placet.relay.upstream.agent_cards import AgentCardCache, resolve_url
 from placet.relay.upstream.agent_client import (
     EVENTS_TYPE,
@@ -76,19 +76,29 @@ class CallHandler:
         inspector: MessageInspector,
         limits: RelayLimits,
         pushes: PushProxy,
+        outbox: PushOutbox,
+        relay_tasks: RelayTasks,
+        waiters: TaskWaiters,
+        holds: HoldService | None,
         now: Callable[[], datetime],
     ) -> None:
         self.upstream = upstream
         self.limits = limits
         self.background_calls = BackgroundCalls(access.tasks, now)
-        self.relay_tasks = RelayTasks(access.tasks, now)
+        self.relay_tasks = relay_tasks
+        self.waiters = waiters
+        self.notifier = TaskNotifier(
+            calls=self, relay_tasks=relay_tasks, webhooks=pushes.webhooks, outbox=outbox
+        )
         self.early_returns = EarlyReturns(
             tasks=access.tasks,
             relay_tasks=self.relay_tasks,
             background_calls=self.background_calls,
             pushes=pushes,
+            notifier=self.notifier,
             now=now,
         )
+        self._holds = holds
         self._deadlines = Deadlines(limits.early_return_for.total_seconds(), PendingRequest.interrupt)
         self._call_s = limits.call_for.total_seconds()
         self._directory = directory
@@ -317,7 +327,7 @@ class CallHandler:
         Raises A2AError if the reply is refused, and AnsweredByRelay if the relay answers instead.
         """
         check_quickly, subscription, processed = self._inspector.check_quickly, exchange.subscription, reply
-        if reply.operation == "list" and self.relay_tasks.guard is not None:
+        if reply.operation == "list" and self._holds is not None:
             await self._hold_listed_questions(exchange, reply)
         from_sink = to_source = QuickCheck.CLEAR
         if not exchange.has_passed(Leg.RESPONSE_FROM_SINK):
@@ -331,8 +341,8 @@ class CallHandler:
             to_source = check_quickly(Leg.RESPONSE_TO_SOURCE, subscription, processed)
             if to_source is QuickCheck.UNSURE:
                 processed = await self._inspect_response(Leg.RESPONSE_TO_SOURCE, exchange, processed)
-        if self.relay_tasks.guard is not None and asks_for_input(processed):
-            await self._hold_input_request(exchange, processed, self.relay_tasks.guard)
+        if self._holds is not None and asks_for_input(processed):
+            await self._hold_input_request(exchange, processed, self._holds)
         # Send the inspected document, encoded again: the agent's bytes may repeat a field with another value.
         is_watched = from_sink is not QuickCheck.UNWATCHED or to_source is not QuickCheck.UNWATCHED
         return processed.copy() if is_watched and processed is reply else processed
@@ -345,8 +355,8 @@ class CallHandler:
         replies = [await self._rewrite_reply(exchange, reply) for reply in replies]
         replies = await self._inspect_stream(Leg.RESPONSE_TO_SOURCE, exchange, replies)
         for reply in replies:
-            if self.relay_tasks.guard is not None and asks_for_input(reply):
-                await self._hold_input_request(exchange, reply, self.relay_tasks.guard)
+            if self._holds is not None and asks_for_input(reply):
+                await self._hold_input_request(exchange, reply, self._holds)
         return replies
 
     async def _rewrite_reply(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
@@ -401,11 +411,11 @@ class CallHandler:
                 tenant, agent, "task", alias, at_once=True, call=exchange.handle.writes
             )
 
-    async def _hold_input_request(self, exchange: Exchange, reply: A2AReply, guard: HoldGuard) -> None:
+    async def _hold_input_request(self, exchange: Exchange, reply: A2AReply, holds: HoldService) -> None:
         """Hold an agent's request for input. The policies have inspected it before."""
         await apply_verdict(
             exchange,
-            guard.hold_input_request(
+            holds.hold_input_request(
                 build_inspection_request(
                     exchange, exchange.call, await self.recognize_forwarded(exchange, reply)
                 )
@@ -508,7 +518,7 @@ class CallHandler:
 
     async def aclose(self) -> None:
         """Cancel background calls and push notifications in progress."""
-        await self._pushes.aclose()
+        await self.notifier.aclose()
         await self.background_calls.aclose()
 
 

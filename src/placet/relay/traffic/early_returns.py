@@ -13,6 +13,7 @@ from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import Task, TaskRepository
 from placet.relay.tasks.task_view import task_view
 from placet.relay.traffic.exchange import Exchange, RelayAnswer
+from placet.relay.traffic.task_notifier import TaskNotifier
 from placet.relay.upstream.http_client import PendingRequest
 
 POLL_S = 0.05
@@ -28,12 +29,14 @@ class EarlyReturns:
         relay_tasks: RelayTasks,
         background_calls: BackgroundCalls,
         pushes: PushProxy,
+        notifier: TaskNotifier,
         now: Callable[[], datetime],
     ) -> None:
         self._tasks = tasks
         self._relay_tasks = relay_tasks
         self._background_calls = background_calls
         self._pushes = pushes
+        self._notifier = notifier
         self._now = now
 
     async def answer_or_return_early(
@@ -94,7 +97,7 @@ class EarlyReturns:
                 return False
             return stored.ending is not None or announce
 
-        self._pushes.notify_later(has_ended(), subscription, task.id, exchange.correlation_id)
+        self._notifier.notify_later(has_ended(), subscription, task.id, exchange.correlation_id)
 
     async def _find_known_task(self, exchange: Exchange) -> Task | None:
         """Return the task that the caller knows already, or None.

@@ -11,19 +11,19 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.findings_record import FindingsRecord
-from placet.relay.inspection.message_inspector import (
+from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.policies.policy import Leg
+from placet.relay.policies.verdict import (
     PASS,
     AnswerVerdict,
     ChangeVerdict,
-    InspectionRequest,
     PassVerdict,
     RefuseVerdict,
     ReleaseVerdict,
     StreamVerdict,
     Verdict,
 )
-from placet.relay.policies.policy import Leg
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.upstream.agent_client import UpstreamRequest

@@ -15,7 +15,7 @@ from placet.relay.a2a.reply import A2AReply, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
 from placet.relay.a2a.task_calls import build_task_call
-from placet.relay.registry.subscriptions import RegisteredAgent
+from placet.relay.subscriptions import RegisteredAgent
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
 from placet.relay.upstream.agent_availability import UNAVAILABLE_STATUSES

@@ -28,12 +28,12 @@ from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, RpcId, build_error_body, get_error_status
 from placet.relay.asgi import Authenticate, ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
 from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
-from placet.relay.registry.subscriptions import RegisteredCaller, Registry, Subscription
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
+from placet.relay.subscriptions import RegisteredCaller, Registry, Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.traffic.call_handler import CallHandler, Exchange, RelayAnswer
+from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.streaming import StreamRelay
 from placet.relay.upstream.agent_cards import AgentCardCache
 from placet.relay.write_queue import CallWrites

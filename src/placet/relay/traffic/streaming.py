@@ -271,7 +271,7 @@ class StreamRelay:
         """Return the task after it has ended; None if the agent continues it or it does not exist."""
         calls = self._calls
         await calls.background_calls.wait(exchange.subscription, task_id)
-        task = await calls.relay_tasks.wait_until_released(exchange.subscription, task_id)
+        task = await calls.waiters.wait_until_released(exchange.subscription, task_id)
         return None if task is None or (task.upstream_id is not None and task.ending is None) else task
 
     def _watch_disconnect(
@@ -321,7 +321,7 @@ class _EventProcessor:
 
     async def _process_unparsed(self, data: bytes) -> bytes:
         """Return whole events unchanged after checking their ids, unless the agent may request input."""
-        is_parsed = self._calls.relay_tasks.guard is not None and may_ask_for_input(data)
+        is_parsed = self._calls.relay_tasks.can_hold and may_ask_for_input(data)
         call = self._exchange.call
         if not is_parsed and not call.dialect.rpc:
             return data

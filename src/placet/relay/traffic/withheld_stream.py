@@ -20,7 +20,7 @@ from placet.relay.inspection.stream_texts import StreamGrouper, build_stream_eve
 from placet.relay.inspection.stream_window import StreamWindow
 from placet.relay.policies.finding import Finding
 from placet.relay.policies.masking import mask_text
-from placet.relay.tasks.reasons import build_streaming_metadata
+from placet.relay.task_reasons import build_streaming_metadata
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
 from placet.relay.upstream.agent_client import read_chunk

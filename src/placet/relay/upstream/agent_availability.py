@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from placet.relay.registry.subscriptions import RegisteredAgent
+from placet.relay.subscriptions import RegisteredAgent
 
 UNAVAILABLE_STATUSES = frozenset({429, 502, 503, 504})
 """The statuses of a gateway in front of an agent that is not available."""

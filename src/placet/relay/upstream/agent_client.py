@@ -10,7 +10,7 @@ from placet import __version__
 from placet.errors import AddressRefused
 from placet.relay.a2a.errors import A2AError
 from placet.relay.call_limits import RelayLimits
-from placet.relay.registry.subscriptions import RegisteredAgent
+from placet.relay.subscriptions import RegisteredAgent
 from placet.relay.upstream.agent_availability import AgentAvailability
 from placet.relay.upstream.errors import InvalidHttpResponse, ResponseTruncated
 from placet.relay.upstream.http_client import AgentHttpClient, PendingRequest, UpstreamResponse

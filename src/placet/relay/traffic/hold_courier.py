@@ -8,7 +8,7 @@ import msgspec
 
 from placet.desk.new_deliveries import HoldRelease
 from placet.ports.courier import DeliveryReply, OutgoingRequest
-from placet.relay.holds.resumption import HoldResumer, RetryLater
+from placet.relay.traffic.resumption import HoldResumer, RetryLater
 
 WAIT_FOR = timedelta(seconds=2)
 RETRY_AFTER = timedelta(seconds=10)

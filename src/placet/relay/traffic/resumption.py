@@ -12,12 +12,12 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, ErrorKind
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.task_calls import build_task_call
-from placet.relay.holds.frozen_message import FrozenMessage
-from placet.relay.holds.hold_body import HoldBody, decode_hold_body, frozen_message_from_hold
+from placet.relay.frozen_message import FrozenMessage
+from placet.relay.hold import HoldBody, decode_hold_body, frozen_message_from_hold
 from placet.relay.holds.message_excerpts import format_label
 from placet.relay.holds.resolution import HoldResolver, subscription_from_hold
 from placet.relay.policies.policy import Leg
-from placet.relay.registry.subscriptions import Registry, Subscription
+from placet.relay.subscriptions import Registry, Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository
 from placet.relay.tasks.task_view import BAD_ANSWER

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from placet.ports.hold_store import HoldRow
-from placet.relay.holds.frozen_message import FrozenMessage, MessageFrame
-from placet.relay.registry.subscriptions import CallerKind
-from placet.relay.tasks.reasons import PolicyLevel
+from placet.relay.frozen_message import FrozenMessage, MessageFrame
+from placet.relay.subscriptions import CallerKind
+from placet.relay.task_reasons import PolicyLevel
 
 DetectionSource = Literal["POLICY_ESCALATION", "AGENT_INPUT_REQUIRED", "PUSH_NOTIFICATION"]
 ResolutionAction = Literal["APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]

@@ -20,8 +20,8 @@ from placet.relay.policies.records import (
     snapshot_from_records,
 )
 from placet.relay.record_changes import RecordChange, Versioned
-from placet.relay.registry.subscriptions import DEFAULT_TENANT
-from placet.relay.registry.tenant_membership import Membership
+from placet.relay.subscriptions import DEFAULT_TENANT
+from placet.relay.tenant_membership import Membership
 
 MAX_ATTEMPTS = 8
 MAX_SNAPSHOTS = 64

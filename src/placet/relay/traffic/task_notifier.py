@@ -1,6 +1,9 @@
 """Push the current state of a task to its caller."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -14,20 +17,41 @@ from placet.relay.push.configs import PushTarget, build_bearer_authentication
 from placet.relay.push.outbox import PushOutbox
 from placet.relay.push.relay_configs import build_create_call
 from placet.relay.push.webhooks import PushWebhook, WebhookRepository
-from placet.relay.registry.subscriptions import Subscription
-from placet.relay.traffic.call_handler import CallHandler
-from placet.relay.traffic.exchange import Exchange
+from placet.relay.subscriptions import Subscription
+from placet.relay.tasks.relay_tasks import RelayTasks
+from placet.relay.traffic.exchange import Exchange, RelayAnswer
 
 ANNOUNCE_WITHIN_S = 10.0
 
 log = logging.getLogger("placet.relay")
 
 
+class AgentCalls(Protocol):
+    """Makes calls of the relay itself."""
+
+    async def handle(self, exchange: Exchange) -> RelayAnswer:
+        """Return the answer to a call as its caller would get it. Raises A2AError if the call fails."""
+        ...
+
+    async def send_and_receive(self, exchange: Exchange, *, within: float) -> RelayAnswer:
+        """As `handle`, but do not answer with a task when the time is over."""
+        ...
+
+
 class TaskNotifier:
     """Pushes the current state of tasks to their callers."""
 
-    def __init__(self, *, calls: CallHandler, webhooks: WebhookRepository, outbox: PushOutbox) -> None:
+    def __init__(
+        self,
+        *,
+        calls: AgentCalls,
+        relay_tasks: RelayTasks,
+        webhooks: WebhookRepository,
+        outbox: PushOutbox,
+    ) -> None:
         self._calls = calls
+        self._relay_tasks = relay_tasks
+        self._notifications: set[asyncio.Task[None]] = set()
         self._webhooks = webhooks
         self._outbox = outbox
 
@@ -49,6 +73,25 @@ class TaskNotifier:
                     extra={"correlation_id": correlation_id},
                 )
 
+    def notify_later(
+        self, ended: Awaitable[bool], subscription: Subscription, task_id: str, correlation_id: str
+    ) -> None:
+        """Notify the caller of a task when `ended` returns true."""
+
+        async def notify_when_ended() -> None:
+            if await ended:
+                await self.notify(subscription, task_id, correlation_id)
+
+        task = asyncio.create_task(notify_when_ended())
+        self._notifications.add(task)
+        task.add_done_callback(self._notifications.discard)
+
+    async def aclose(self) -> None:
+        """Cancel the pending notifications."""
+        for task in self._notifications:
+            task.cancel()
+        await asyncio.gather(*self._notifications, return_exceptions=True)
+
     async def fetch_task(self, subscription: Subscription, webhook: PushWebhook) -> A2AReply | None:
         """Return the webhook's task as its caller would get it now, inspected as a whole; raises A2AError."""
         call = build_task_call(webhook.dialect, "get", webhook.caller_task_id or "")
@@ -58,7 +101,7 @@ class TaskNotifier:
     async def _push(
         self, subscription: Subscription, webhook: PushWebhook, task_id: str, correlation_id: str
     ) -> None:
-        task = await self._calls.relay_tasks.find(subscription, task_id)
+        task = await self._relay_tasks.find(subscription, task_id)
         if webhook.is_unannounced and task is not None and task.upstream_id is not None:
             await self._announce(subscription, webhook, task.upstream_id, correlation_id)
         reply = await self.fetch_task(subscription, webhook)

@@ -24,16 +24,15 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.asgi import ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.audit.call_recorder import CallOutcome, CallRecorder
 from placet.relay.push.encryption import token_matches
 from placet.relay.push.outbox import PushOutbox
-from placet.relay.push.task_notifier import TaskNotifier
 from placet.relay.push.webhooks import PushWebhook, WebhookRepository
-from placet.relay.registry.subscriptions import Registry, Subscription
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
+from placet.relay.subscriptions import Registry, Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import Task
 from placet.relay.traffic.call_handler import CallHandler
+from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import AnsweredByRelay, Exchange
 from placet.relay.upstream.agent_client import JSON_TYPES
 from placet.relay.write_queue import CallWrites
@@ -57,7 +56,6 @@ class WebhookEndpoint:
         webhooks: WebhookRepository,
         registry: Registry,
         outbox: PushOutbox,
-        notifier: TaskNotifier,
         read_body: ReadBody,
         audit_log: AuditLog,
         monotonic: Callable[[], float],
@@ -67,7 +65,7 @@ class WebhookEndpoint:
         self._registry = registry
         self._tasks = calls.background_calls.tasks
         self._outbox = outbox
-        self._notifier = notifier
+        self._notifier = calls.notifier
         self._read_body = read_body
         self._recorder = CallRecorder(audit_log)
         self._monotonic = monotonic

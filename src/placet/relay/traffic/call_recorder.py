@@ -24,7 +24,7 @@ from placet.relay.audit.payload_bodies import build_payload_body
 from placet.relay.policies.evaluation import Outcome
 from placet.relay.policies.finding import Finding, omit_sensitive_id
 from placet.relay.policies.policy import Leg
-from placet.relay.registry.subscriptions import Subscription
+from placet.relay.subscriptions import Subscription
 from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.traffic.exchange import Exchange
 

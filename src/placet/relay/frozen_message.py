@@ -1,28 +1,19 @@
 """A held message as stored: its exact bytes and the context to resume it."""
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect, Operation
 from placet.relay.a2a.errors import RpcId
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policies.policy import Leg
 
 HoldKind = Literal["request", "response", "input"]
 """A held call to the agent, a held response of the agent, or a held request of the agent for input."""
-
-# Headers that are stored with a held message. None of them holds credentials.
-STORED_HEADERS = frozenset(
-    {"accept", "a2a-version", "a2a-extensions", "x-a2a-extensions", "content-type", "accept-language"}
-    | {"traceparent", "tracestate", "x-correlation-id"}
-)
 
 
 class MessageFrame(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,49 +77,3 @@ class FrozenMessage(Struct, frozen=True, kw_only=True):
         return A2AReply(
             dialect=frame.dialect, operation=frame.operation, document=msgspec.json.decode(self.data)
         )
-
-
-def select_stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that may be stored. Credentials are looked up again on resume."""
-    return {name: value for name, value in headers.items() if name in STORED_HEADERS}
-
-
-def freeze_call(leg: Leg, request: InspectionRequest, document: dict[str, Any] | None) -> FrozenMessage:
-    """Return a held call with this document."""
-    data = b"" if document is None else msgspec.json.encode(document)
-    return FrozenMessage(frame=_build_frame("request", leg, request), data=data)
-
-
-def freeze_reply(
-    matter: Literal["response", "input"],
-    leg: Leg,
-    request: InspectionRequest,
-    reply: A2AReply,
-    *,
-    upstream_task: str | None,
-    upstream_context: str | None,
-) -> FrozenMessage:
-    """Return a held response with the caller's ids. The frame keeps the agent's ids."""
-    frame = replace(
-        _build_frame(matter, leg, request), upstream_task=upstream_task, upstream_context=upstream_context
-    )
-    return FrozenMessage(frame=frame, data=msgspec.json.encode(reply.document))
-
-
-def _build_frame(matter: HoldKind, leg: Leg, request: InspectionRequest) -> MessageFrame:
-    call = request.call
-    return MessageFrame(
-        matter=matter,
-        leg=leg,
-        dialect=call.dialect,
-        operation=call.operation,
-        method=call.method,
-        rpc_id=call.rpc_id,
-        path_task=call.path_task,
-        path_push=call.path_push,
-        tenant=call.tenant,
-        query=call.query,
-        headers=select_stored_headers(request.headers),
-        webhook=request.webhook,
-        pushed=request.pushed,
-    )

@@ -1,0 +1,28 @@
+"""The interface through which inspection holds messages."""
+
+from typing import Protocol
+
+from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.policies.evaluation import Evaluation
+from placet.relay.policies.policy import Leg
+from placet.relay.policies.verdict import AnswerVerdict, RefuseVerdict
+
+
+class MessageHolder(Protocol):
+    """Holds messages until a person decides."""
+
+    async def hold(
+        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
+    ) -> AnswerVerdict | RefuseVerdict:
+        """Store a hold. Return the verdict for the caller, which gets a task to wait for.
+
+        The findings refer to the texts of the message; a stream is one merged response.
+        """
+        ...
+
+    async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
+        """Return the digests of the texts, files and matches that a person has approved in this task.
+
+        Approved texts are not held again in `history` or on a later leg. Other findings still count.
+        """
+        ...
