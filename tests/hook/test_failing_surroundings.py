@@ -13,6 +13,7 @@ import pytest
 
 from placet.errors import ThreadBusy
 from placet.hook import (
+    FeedbackResult,
     FileSaver,
     HumanInTheLoopHook,
     MemorySaver,
@@ -22,6 +23,7 @@ from placet.hook import (
     resume_pending,
 )
 from placet.hook.checkpoint import Checkpoint, Stage
+from placet.hook.feedback import Verdict
 from placet.hook.heartbeat import Heartbeat
 from placet.testing.clock import FakeClock
 from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
@@ -44,7 +46,9 @@ def test_a_thread_whose_model_breaks_does_not_hold_up_the_others() -> None:
         expect_interruption(agent.invoke(name, thread_id=name))
         kept = saver.get(name)
         assert kept is not None
-        saver.put(kept.checkpoint.next(stage="running", started=("c1",)))  # its process died
+        approved = {"c1": Verdict(decision=FeedbackResult.APPROVED)}
+        died = kept.checkpoint.next(stage="running", verdicts=approved, started=("c1",))
+        saver.put(died)  # its process died
     assert list(resume_pending(agent)) == ["good"]
 
 

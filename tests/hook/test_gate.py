@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
+from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy, ThreadPaused
 from placet.hook import FeedbackResult, HumanInTheLoopHook, MemorySaver, ToolCall, ToolConfig
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import State
 from placet.hook.call_evaluation import evaluate_calls, run_evaluation
+from placet.hook.call_leases import CallStart
 from placet.hook.gate import ApprovalGate
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 
@@ -212,6 +213,31 @@ def test_the_same_answer_delivered_twice_runs_the_tool_once() -> None:
         mine.answer("k", {"c1": "approve"})
         assert mine.run_once("k", "c1", lambda: run(ran)) == "done"
     assert ran == [1]
+
+
+def test_a_call_that_is_not_approved_cannot_be_begun() -> None:
+    mine = gate(make_hook())
+    mine.stop("k", [SQL, MAIL, READ])
+    for call_id in ("c1", "c3"):  # c3 needs no review, and waits with the others
+        with pytest.raises(ThreadPaused):
+            mine.begin("k", call_id)
+    mine.answer("k", {"c1": {"decision": "reject", "reason": "no"}, "c2": "approve"})
+    assert mine.begin("k", "c1") == CallStart(
+        run=False, result="A person rejected this call. Their reason: no"
+    )
+    with pytest.raises(NothingToResume):
+        mine.begin("k", "c9")
+    assert mine.begin("k", "c3").run
+
+
+def test_calls_that_make_way_keep_what_was_decided_before() -> None:
+    mine = gate(make_hook())
+    mine.stop("k", [SQL, MAIL])
+    mine.answer("k", {"c1": {"decision": "reject", "reason": "no"}})
+    decided = mine.cancel("k", "something else came up")
+    assert [waiting.not_run for waiting in decided.tool_feedbacks] == ["rejected", "superseded"]
+    assert mine.begin("k", "c1").result == "A person rejected this call. Their reason: no"
+    assert mine.begin("k", "c2").result == "something else came up"
 
 
 def test_two_at_once_do_not_both_run_the_call() -> None:

@@ -113,7 +113,7 @@ def test_calls_of_one_tool_share_its_schema_and_others_keep_their_own() -> None:
     ]
     now = datetime(2026, 11, 15, tzinfo=UTC)
     waiting = create_interruption(
-        thread_id="elsewhere", turn=2, feedbacks=calls, automatic=[], now=now, default="hold"
+        "int_1", thread_id="elsewhere", turn=2, feedbacks=calls, automatic=[], now=now, default="hold"
     )
     kept = Checkpoint(thread_id="t", interruption=waiting)
     read = Checkpoint.from_json(kept.to_json(), thread_id="t", rev=0, stage="ready")

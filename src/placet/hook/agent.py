@@ -28,6 +28,7 @@ from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.invocation import adapt_model
 from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tools import Tool, index_tools
+from placet.hook.turn_driver import TurnDriver
 from placet.hook.workers import Workers
 
 if TYPE_CHECKING:
@@ -214,8 +215,13 @@ class ReactAgent:
             "lease_for": self._lease_for,
             "workers": self._workers,
             "heartbeat": self._heartbeat,
-            "reviews": self._reviews if name is None else None,
-            "grants": self._grants,
+            "turn_driver": TurnDriver(
+                name=name or self.name,
+                hooks=self._hooks,
+                reviews=self._reviews if name is None else None,
+                grants=self._grants,
+                clock=self._clock,
+            ),
         }
 
 

@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import TypeAlias
 
 from placet.errors import InvalidFeedback
-from placet.hook.feedback import CallDecision, FeedbackResult, ToolFeedback, Verdict, contradicts
+from placet.hook.feedback import (
+    CallDecision,
+    FeedbackResult,
+    NotRunReason,
+    ToolFeedback,
+    Verdict,
+    contradicts,
+)
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME
 from placet.hook.tool_call import find_json_problem
@@ -79,10 +86,14 @@ def validate_answers(
 
 
 def reject_undecided(
-    interruption: InterruptionMetadata, decided: Mapping[str, Verdict], *, reason: str = NOT_DECIDED_IN_TIME
+    interruption: InterruptionMetadata,
+    decided: Mapping[str, Verdict],
+    *,
+    reason: str = NOT_DECIDED_IN_TIME,
+    not_run: NotRunReason = NotRunReason.TIMED_OUT,
 ) -> Verdicts:
     """Return all decisions, with every undecided call rejected. No default ever runs a call."""
-    refused = Verdict(decision=FeedbackResult.REJECTED, reason=reason)
+    refused = Verdict(decision=FeedbackResult.REJECTED, reason=reason, not_run=not_run)
     return {**{waiting.id: refused for waiting in interruption.tool_feedbacks}, **decided}
 
 

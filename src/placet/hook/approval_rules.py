@@ -227,6 +227,12 @@ def has_async_hook(hooks: Iterable[Hook]) -> bool:
     return any(getattr(hook, "awaits_conditions", False) or is_async(hook.evaluate) for hook in hooks)
 
 
+def find_new_message_policy(hooks: Iterable[Hook]) -> NewMessagePolicy:
+    """Return what a message does to a paused thread; hooks that disagree refuse it."""
+    choices: set[NewMessagePolicy] = {getattr(hook, "on_new_message", "refuse") for hook in hooks}
+    return choices.pop() if len(choices) == 1 else "refuse"
+
+
 def check_rules(hooks: Iterable[Hook], tools: Iterable[str]) -> None:
     """Raise HookError if a rule matches none of an agent's tools: a misspelled rule would stop nothing."""
     known = tuple(tools)

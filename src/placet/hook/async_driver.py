@@ -1,7 +1,6 @@
 """The driver that awaits; programs that never run an agent on an event loop never import it."""
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from placet.hook import effects
 from placet.hook.checkpoint import Message
 from placet.hook.driver import (
     BATCH_WINDOW_S,
+    SAVER_EFFECTS,
     LoopDriver,
     ToolOutcomes,
     answer_from_outcome,
@@ -18,10 +18,8 @@ from placet.hook.driver import (
     iterate_run,
     join_texts,
     result_from_error,
-    tolerate_review_failure,
 )
 from placet.hook.events import AgentEvent, AgentOutcome, TextDelta, ToolJob
-from placet.hook.grants import arecheck_grants, ause_grants
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.invocation import acall_tool, aiterate_reply
 from placet.hook.result_texts import describe_timeout, to_text
@@ -94,21 +92,8 @@ class AsyncDriver(LoopDriver):
                 self._running |= {asyncio.create_task(self._run_job(job)): job for job in effect.jobs}
             with self._heartbeat.renewing(self._saver, effect.checkpoint):
                 return await self._await_jobs()
-        if isinstance(effect, effects.OpenCase | effects.PollCase | effects.WithdrawCase):
-            with tolerate_review_failure(effect):
-                asked = await self._workers.run(partial(self._request_review, effect))
-                return await asked if inspect.isawaitable(asked) else asked
-            return None
-        if isinstance(effect, effects.UseGrants):
-            return (
-                await ause_grants(self._grants, effect.calls, **self._origin_of_calls(effect))
-                if self._grants
-                else {}
-            )
-        if isinstance(effect, effects.RecheckGrants):
-            return await arecheck_grants(self._grants, effect.granted)
-        if isinstance(effect, effects.AwaitValue):
-            return await effect.awaitable
+        if type(effect) not in SAVER_EFFECTS:
+            return await self._turn_driver.aperform(effect, self._workers)
         if self._saver.blocking:
             # On cancellation, wait for the write: only then is it known whether there is a lease to release.
             return await self._workers.run(partial(self._execute_saver_effect, effect), to_the_end=True)

@@ -9,6 +9,7 @@ from typing import Any
 from placet.errors import ThreadBusy
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.result_texts import OUTCOME_UNKNOWN
+from placet.hook.turn import claim_calls, find_refusal
 
 MAX_TURNS = 10_000
 """How many turns are tracked; a forgotten turn is known again when its lease has expired.
@@ -50,9 +51,7 @@ class StartPlan:
 
     def apply(self, checkpoint: Checkpoint) -> Checkpoint:
         """Return the checkpoint with these calls started."""
-        started = tuple(dict.fromkeys((*checkpoint.started, *self.runs)))
-        results = {**checkpoint.results, **dict.fromkeys(self.lost, OUTCOME_UNKNOWN)}
-        return checkpoint.next(started=started, results=results)
+        return claim_calls(checkpoint.next(), self.runs, lost=self.lost)
 
     def outcomes(self) -> dict[str, CallStart | ThreadBusy]:
         """Return the result for each call once the plan is saved."""
@@ -96,6 +95,8 @@ class CallLeases:
         for call_id in calls:
             if call_id in results:
                 found[call_id] = CallStart(run=False, result=results[call_id])
+            elif (refused_with := find_refusal(checkpoint, call_id)) is not None:
+                found[call_id] = CallStart(run=False, result=refused_with)
             elif refused or (leased and call_id in begun and call_id in held.calls):
                 found[call_id] = ThreadBusy()
         rest = [call_id for call_id in calls if call_id not in found]

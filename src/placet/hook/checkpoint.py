@@ -33,6 +33,8 @@ class Checkpoint:
     """The calls of this turn that may have started to run."""
     results: Mapping[str, str] = field(default_factory=dict)
     """The results of this turn's calls so far."""
+    ends: Mapping[str, str] = field(default_factory=dict)
+    """How those calls of this turn ended that started and did not simply run: call id -> `CallState`."""
     tools: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """The tools that an edit may change to, for gates that do not know them: name -> schema."""
     granted: GrantedCalls = field(default_factory=dict)
@@ -80,7 +82,7 @@ class Checkpoint:
         for name in _MAPPINGS - stored.keys():
             members[name] = {}
         said = members["verdicts"]
-        members["verdicts"] = {call_id: Verdict.from_dict(each) for call_id, each in said.items()}
+        members["verdicts"] = {call_id: Verdict.restore(each) for call_id, each in said.items()}
         if members["interruption"] is not None:
             members["interruption"] = InterruptionMetadata.from_compact(
                 members["interruption"], thread_id=thread_id, state={"messages": members["messages"]}
@@ -115,5 +117,5 @@ _MEMBERS = frozenset(member.name for member in fields(Checkpoint))
 _COLUMNS = frozenset({"thread_id", "rev", "stage", _SOURCE})
 """Stored beside the text, or not at all."""
 _SEQUENCES = frozenset({"messages", "started", "queued"})
-_MAPPINGS = frozenset({"verdicts", "results", "tools", "granted", "changed", "resumed", "decided"})
+_MAPPINGS = frozenset({"verdicts", "results", "ends", "tools", "granted", "changed", "resumed", "decided"})
 _EMPTY = {"agent": "", "interruption": None, "case": None, **dict.fromkeys(_SEQUENCES | _MAPPINGS, ())}

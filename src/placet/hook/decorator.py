@@ -36,7 +36,7 @@ from placet.hook.function_schema import build_schema
 from placet.hook.gate import ApprovalGate
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.result_texts import format_error, to_text
+from placet.hook.result_texts import FailedResult, format_error, to_text
 from placet.hook.savers.memory import MemorySaver
 from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.terminal import ask_in_terminal
@@ -384,8 +384,8 @@ def _encode_result(result: Any) -> str:
         return json.dumps({"result": to_text(result)})
 
 
-def _encode_failure(error: Exception) -> str:
-    return json.dumps({"failure": format_error(error)})
+def _encode_failure(error: Exception) -> FailedResult:
+    return FailedResult(json.dumps({"failure": format_error(error)}))
 
 
 def _replay_result(stored: str) -> Any:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context, copy_context
 from datetime import timedelta
 from functools import partial
@@ -11,24 +11,21 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from placet.effects import EffectRun
-from placet.errors import CaseNotOpened, HookError, ModelMisbehaved, PlacetError
-from placet.hook import effects
-from placet.hook.async_values import wait_for_value
-from placet.hook.case_outcome import require_sync
+from placet.errors import ModelMisbehaved, PlacetError
+from placet.hook import effects, turn
 from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.events import AgentEvent, AgentOutcome, AgentResult, TextDelta, ToolJob
-from placet.hook.grants import CallOrigin, GrantSource, generate_nonce, recheck_grants, use_grants
 from placet.hook.heartbeat import Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.invocation import ModelCaller, ToolSchemas, call_tool, iterate_reply
 from placet.hook.result_texts import describe_failure, describe_timeout, to_text
 from placet.hook.savers.saver import Saver
 from placet.hook.tools import copy_arguments
+from placet.hook.turn_driver import TurnDriver
 from placet.hook.workers import Workers
 
 if TYPE_CHECKING:
     from placet.hook.agent import ReactAgent
-    from placet.hook.reviews import Reviews
 
 logger = logging.getLogger(__name__)
 ToolOutcomes = Mapping[str, str | InterruptionMetadata | BaseException]
@@ -51,8 +48,7 @@ class LoopDriver:
         lease_for: timedelta,
         workers: Workers,
         heartbeat: Heartbeat,
-        reviews: "Reviews | None",
-        grants: GrantSource | None,
+        turn_driver: TurnDriver,
     ) -> None:
         self._name = name
         self._model = model
@@ -63,8 +59,7 @@ class LoopDriver:
         self._saver = saver
         self._workers = workers
         self._heartbeat = heartbeat
-        self._reviews = reviews
-        self._grants = grants
+        self._turn_driver = turn_driver
         self._lease_for = lease_for
         self._held: Checkpoint | None = None
 
@@ -82,7 +77,7 @@ class LoopDriver:
             raise TypeError(f"The driver cannot execute {effect!r}.")
         return SAVER_EFFECTS[type(effect)](self, effect)
 
-    def _put(self, effect: effects.SaveCheckpoint) -> None:
+    def _put(self, effect: turn.SaveCheckpoint) -> None:
         saver = self._saver.unsynced if effect.unsynced else self._saver
         saver.put(effect.checkpoint, lease_for=self._lease_for if effect.leased else None)
         self._held = effect.checkpoint if effect.leased else None
@@ -103,32 +98,6 @@ class LoopDriver:
             with suppress(Exception):
                 self._saver.put(self._held.next())
 
-    def _request_review(self, effect: effects.Effect) -> Any:
-        """Return the reviews' answer, which may have to be awaited."""
-        if self._reviews is None:
-            return None
-        match effect:
-            case effects.OpenCase(interruption, attempt):
-                return self._reviews.open_case(interruption, agent=self._name, attempt=attempt)
-            case effects.PollCase(case):
-                return self._reviews.poll_case(case)
-            case effects.WithdrawCase(case):
-                return self._reviews.withdraw(case, "The calls were decided elsewhere.")
-            case _:
-                raise TypeError(f"The driver cannot execute {effect!r}.")
-
-    def _origin_of_calls(self, effect: effects.UseGrants) -> CallOrigin:
-        """Return where these calls come from.
-
-        A new nonce tells them from earlier calls of the same thread id.
-        """
-        return {
-            "agent": self._name,
-            "thread_id": effect.thread_id,
-            "turn": effect.turn,
-            "nonce": generate_nonce(),
-        }
-
     def _child_steps(self, agent: "ReactAgent", job: ToolJob) -> effects.LoopSteps:
         loop = agent.inner_loop(self._name)
         text = str(job.call.arguments.get("task", ""))
@@ -147,7 +116,7 @@ def _copy_message(message: Message) -> Message:
 
 
 SAVER_EFFECTS: Mapping[type, Callable[[LoopDriver, Any], Any]] = {
-    effects.SaveCheckpoint: LoopDriver._put,
+    turn.SaveCheckpoint: LoopDriver._put,
     effects.LoadCheckpoint: LoopDriver._load,
     effects.ClaimThread: LoopDriver._claim,
     effects.ReleaseThread: LoopDriver._release,
@@ -240,21 +209,7 @@ class SyncDriver(LoopDriver):
                 if isinstance(effect, effects.RunTools):
                     self._start_jobs(effect.jobs)
                 return self._await_jobs()
-        if isinstance(effect, effects.OpenCase | effects.PollCase | effects.WithdrawCase):
-            with tolerate_review_failure(effect):
-                return require_sync(self._request_review(effect))
-            return None
-        if isinstance(effect, effects.UseGrants):
-            return (
-                use_grants(self._grants, effect.calls, **self._origin_of_calls(effect))
-                if self._grants
-                else {}
-            )
-        if isinstance(effect, effects.RecheckGrants):
-            return recheck_grants(self._grants, effect.granted)
-        if isinstance(effect, effects.AwaitValue):
-            return wait_for_value(effect.awaitable)
-        raise TypeError(f"The driver cannot execute {effect!r}.")
+        return self._turn_driver.perform(effect)
 
     def _start_jobs(self, jobs: Sequence[ToolJob]) -> None:
         """Start the jobs in parallel. This thread runs some itself, but none with a timeout."""
@@ -328,25 +283,6 @@ def iterate_run(run: EffectRun[effects.Effect, AgentOutcome]) -> Iterator[AgentE
             yield effect
     if last is not run.outcome:
         yield run.outcome
-
-
-@contextmanager
-def tolerate_review_failure(
-    effect: effects.OpenCase | effects.PollCase | effects.WithdrawCase,
-) -> Iterator[None]:
-    """Log errors of the reviews that a later resume can correct: the thread stays paused.
-
-    Other errors, such as a case that can never be opened, are raised to the caller.
-    """
-    try:
-        yield
-    except Exception as error:
-        expected = isinstance(error, PlacetError | OSError) and type(error) not in (HookError, CaseNotOpened)
-        if not (
-            isinstance(effect, effects.WithdrawCase) or (isinstance(effect, effects.OpenCase) and expected)
-        ):
-            raise
-        logger.warning("review_request_failed effect=%s state=waiting", type(effect).__name__, exc_info=error)
 
 
 def result_from_error(job: ToolJob, error: BaseException) -> str | BaseException:

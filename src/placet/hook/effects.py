@@ -1,15 +1,13 @@
-"""Effects: what the agent loop asks its driver to do; the driver sends back the result."""
+"""What the agent loop asks its driver to do, beside the effects of a turn; the driver returns the result."""
 
-from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from placet.hook.checkpoint import Checkpoint, GrantedCalls, Message
+from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.events import AgentEvent, AgentOutcome, ToolJob
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.tool_call import ToolCall
-
-CaseMembers = Mapping[str, Any]
+from placet.hook.turn import TurnEffect
 
 
 @dataclass(slots=True)
@@ -20,30 +18,10 @@ class LoadCheckpoint:
 
 
 @dataclass(slots=True)
-class SaveCheckpoint:
-    """Save the checkpoint; `leased` keeps the thread's lease.
-
-    `unsynced`: a power cut may undo the write, because calls lost that way are reported as unknown and
-    not run again.
-    """
-
-    checkpoint: Checkpoint
-    leased: bool = False
-    unsynced: bool = False
-
-
-@dataclass(slots=True)
 class ClaimThread:
     """Save the checkpoint and take the thread's lease, if no other process holds it."""
 
     checkpoint: Checkpoint
-
-
-@dataclass(slots=True)
-class AwaitValue:
-    """Return the value of an awaitable, such as the verdict of an async condition."""
-
-    awaitable: Awaitable[Any]
 
 
 @dataclass(slots=True)
@@ -79,44 +57,6 @@ class ReleaseThread:
 
 
 @dataclass(slots=True)
-class UseGrants:
-    """Return the calls that are covered by a grant: call id -> grant id."""
-
-    calls: Sequence[ToolCall]
-    thread_id: str
-    turn: int
-
-
-@dataclass(slots=True)
-class RecheckGrants:
-    """Return the calls whose grant is still valid, just before they run."""
-
-    granted: GrantedCalls
-
-
-@dataclass(slots=True)
-class OpenCase:
-    """Open the case for an interruption; return the case, or None if it could not be opened yet."""
-
-    interruption: InterruptionMetadata
-    attempt: int = 0
-
-
-@dataclass(slots=True)
-class PollCase:
-    """Return the CaseOutcome of a case, or None while it is open."""
-
-    case: CaseMembers
-
-
-@dataclass(slots=True)
-class WithdrawCase:
-    """Withdraw the case, because its calls were decided elsewhere."""
-
-    case: CaseMembers
-
-
-@dataclass(slots=True)
 class EmitEvents:
     """Report events to the consumer; a loop without a consumer does not yield this."""
 
@@ -124,9 +64,8 @@ class EmitEvents:
 
 
 Effect = (
-    LoadCheckpoint | SaveCheckpoint | ClaimThread | AwaitValue | CallModel | RunTools | AwaitTools
-    | ReleaseThread | UseGrants | RecheckGrants | OpenCase | PollCase | WithdrawCase | EmitEvents
-)  # fmt: skip
+    TurnEffect | LoadCheckpoint | ClaimThread | CallModel | RunTools | AwaitTools | ReleaseThread | EmitEvents
+)
 LoopSteps = Generator[Effect, Any, AgentOutcome]
 LoopPart = Generator[Effect, Any, Checkpoint | InterruptionMetadata]
 """A part of the loop: it ends with the next checkpoint, or with the calls that wait for a reviewer."""

@@ -20,6 +20,20 @@ class FeedbackResult(StrEnum):
     RESPONDED = "respond"
 
 
+class NotRunReason(StrEnum):
+    """Why a stopped call did not do its work. Every adapter reports one of these, and no other."""
+
+    REJECTED = "rejected"
+    TIMED_OUT = "timed_out"
+    WITHDRAWN = "withdrawn"
+    SUPERSEDED = "superseded"
+    """A message, or another call, took its place."""
+    FAILED = "failed"
+    """It was started, and it failed, or how it ended is not known."""
+    NOT_CLAIMED = "not_claimed"
+    """It was approved, and no process started it."""
+
+
 DecisionName = Literal["approve", "edit", "reject", "respond"]
 """The values of FeedbackResult, for programs that write them as text."""
 
@@ -65,11 +79,15 @@ class ToolFeedback:
     """The agents between the one that was called and the one that makes this call, outermost first."""
     high_risk: bool = False
     """A high-risk call is never covered by a grant."""
+    not_run: NotRunReason | None = None
+    """Why the call does not run, once that is decided."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", read_arguments(self.arguments))
         if self.result is not None:
             object.__setattr__(self, "result", _parse_result(self.result))
+        if self.not_run is not None:
+            object.__setattr__(self, "not_run", NotRunReason(self.not_run))
 
     @classmethod
     def for_call(
@@ -99,6 +117,14 @@ class ToolFeedback:
     def call(self) -> ToolCall:
         """The call itself."""
         return ToolCall(id=self.id, name=self.name, arguments=self.arguments)
+
+    @property
+    def verdict(self) -> "Verdict | None":
+        """The decision, or None if there is none; arguments and names of edits are left out."""
+        if self.result is None:
+            return None
+        not_run = None if self.not_run is NotRunReason.REJECTED else self.not_run
+        return Verdict(decision=self.result, reason=self.reason, answer=self.answer, not_run=not_run)
 
     def reuse_call(self, asked: ToolCall) -> ToolCall:
         """Return the call; the requested object itself if it is equal."""
@@ -190,7 +216,7 @@ class ToolFeedback:
 
 
 _DICT_MEMBERS = frozenset(ToolFeedback(id="", name="").to_dict())
-_UNDECIDED = dict.fromkeys(("result", "reason", "answer", "decided_by"))
+_UNDECIDED = dict.fromkeys(("result", "reason", "answer", "decided_by", "not_run"))
 """Members that `to_dict` leaves out."""
 _COMPACT_DEFAULTS = {
     "description": "",
@@ -214,6 +240,22 @@ class Verdict:
     reason: str | None = None
     answer: str | None = None
     decided_by: str | None = None
+    not_run: NotRunReason | None = None
+    """Why the call does not run, if no person rejected it."""
+
+    @property
+    def not_run_reason(self) -> NotRunReason | None:
+        """Why the call does not run; None if it runs, or if a person answered in its place."""
+        return self.not_run or (NotRunReason.REJECTED if self.decision is FeedbackResult.REJECTED else None)
+
+    @classmethod
+    def restore(cls, stored: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` wrote."""
+        not_run = stored.get("not_run")
+        if not_run is None:
+            return cls.from_dict(stored)
+        given = {name: value for name, value in stored.items() if name != "not_run"}
+        return replace(cls.from_dict(given), not_run=NotRunReason(not_run))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the members that are set."""
@@ -230,10 +272,14 @@ class Verdict:
         if unknown := set(members) - _VERDICT_MEMBERS:
             raise InvalidFeedback(f"A decision has no member {', '.join(sorted(map(str, unknown)))}.")
         arguments = members.get("arguments")
+        texts = {name: _read_text(members, name) for name in _VERDICT_TEXTS}
         return cls(
             decision=_parse_result(members.get("decision")),
             arguments=None if arguments is None else read_arguments(arguments),
-            **{name: _read_text(members, name) for name in ("name", "reason", "answer", "decided_by")},
+            name=texts["name"],
+            reason=texts["reason"],
+            answer=texts["answer"],
+            decided_by=texts["decided_by"],
         )
 
 
@@ -246,7 +292,9 @@ def _outcome(verdict: Verdict, tool: str) -> tuple[object, ...]:
     return verdict.decision, verdict.name or tool, verdict.arguments, verdict.answer
 
 
-_VERDICT_MEMBERS = frozenset(member.name for member in fields(Verdict))
+_VERDICT_TEXTS = ("name", "reason", "answer", "decided_by")
+_VERDICT_MEMBERS = frozenset(member.name for member in fields(Verdict)) - {"not_run"}
+"""The members that an answer may have."""
 _RESULTS: dict[str, FeedbackResult] = {result.value: result for result in FeedbackResult}
 
 

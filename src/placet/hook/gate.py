@@ -6,14 +6,15 @@ framework's thread and turn.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
-from placet.errors import AlreadyDecided, CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
-from placet.hook.answer_validation import Feedback, materialize_answers, reject_undecided, validate_answers
+from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy
+from placet.hook import turn as turns
+from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import Hook, ReviewRequirement, State, has_async_hook
 from placet.hook.argument_checks import (
     require_duration,
@@ -25,29 +26,16 @@ from placet.hook.argument_checks import (
     require_text,
 )
 from placet.hook.blocking import BlockingCaller
-from placet.hook.call_evaluation import (
-    Schemas,
-    evaluate_calls,
-    interrupt_turn,
-    record_granted_calls,
-    reinterrupt_edits,
-    reinterrupt_lapsed,
-    run_evaluation,
-)
 from placet.hook.call_leases import CallLeases, CallStart
-from placet.hook.case_outcome import CaseOutcome, check_against_case, is_expired
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.checkpoint_cache import CheckpointCache
-from placet.hook.decision_record import describe_contradictions, find_contradictions, record_decisions
-from placet.hook.feedback import Verdict
-from placet.hook.frozen_values import replace
-from placet.hook.gate_cases import DECIDED_ELSEWHERE, NO_LONGER_NEEDED, GateCases
-from placet.hook.grants import GrantSource, generate_nonce, recheck_grants, select_grantable, use_grants
+from placet.hook.grants import GrantSource, generate_nonce
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_failure
+from placet.hook.result_texts import OUTCOME_UNKNOWN, FailedResult, describe_failure
 from placet.hook.savers.saver import Saver, require_saver
-from placet.hook.tool_call import ToolCall
+from placet.hook.tool_call import Schemas, ToolCall
+from placet.hook.turn_driver import NO_LONGER_NEEDED, TurnDriver, run_turn
 
 if TYPE_CHECKING:
     from placet.hook.reviews import Reviews
@@ -95,10 +83,15 @@ class ApprovalGate(BlockingCaller):
             awaits=has_async_hook(self._hooks),
         )
         self._cache = CheckpointCache(saver)
-        self._agent = agent
-        self._cases = GateCases(reviews, agent)
-        self._grants = grants
-        self._nonce = generate_nonce()
+        self._opens_cases = reviews is not None
+        self._driver = TurnDriver(
+            name=agent,
+            hooks=self._hooks,
+            reviews=reviews,
+            grants=grants,
+            clock=clock,
+            nonce=generate_nonce(),
+        )
         self._lease_for = lease_for
         self._clock = clock
         self._leases = CallLeases(lease_for, clock)
@@ -122,25 +115,13 @@ class ApprovalGate(BlockingCaller):
         likely new and is not looked up first. `requirements` calls are not evaluated again. `unsynced`:
         another write follows at once.
         """
-        before = None if new and self._grants is None else self._cache.find(key)
+        before = None if new and self._driver.grants is None else self._cache.find(key)
         if before is not None and before.checkpoint.stage != "ready":
-            return _current_interruption(before.checkpoint)
-        state, schemas = state or {}, schemas or {}
-        if requirements is None:
-            requirements = run_evaluation(evaluate_calls(self._hooks, calls, state, schemas))
-        checkpoint = self._build_paused_checkpoint(
-            key,
-            calls,
-            requirements,
-            rev=1 if before is None else before.checkpoint.rev + 1,
-            state=state,
-            schemas=schemas,
-            turn=turn,
-        )
-        if checkpoint is None:
-            return self.waiting(key) if new else None
+            return turns.show_interruption(before.checkpoint)
+        rev = 1 if before is None else before.checkpoint.rev + 1
+        steps = self._stop_steps(key, calls, requirements, rev, state or {}, schemas or {}, turn, unsynced)
         try:
-            self._cache.put(checkpoint, unsynced=unsynced)
+            stopped = self._run(steps)
         except CheckpointConflict:  # another caller stopped this turn, or released it
             return self.waiting(key) or self.stop(
                 key,
@@ -151,46 +132,44 @@ class ApprovalGate(BlockingCaller):
                 requirements=requirements,
                 unsynced=unsynced,
             )
-        return self._open_case(checkpoint)
+        return self.waiting(key) if stopped is None and new else stopped
 
-    def _build_paused_checkpoint(
+    def _stop_steps(
         self,
         key: str,
         calls: Sequence[ToolCall],
-        requirements: Mapping[str, ReviewRequirement],
-        *,
+        requirements: Mapping[str, ReviewRequirement] | None,
         rev: int,
         state: State,
         schemas: Schemas,
         turn: int,
-    ) -> Checkpoint | None:
-        """Return the checkpoint of a turn that waits, or None if no call of it has to be reviewed now."""
-        granted = self._use_grants(key, calls, requirements, turn)
-        interruption = interrupt_turn(
-            requirements,
+        unsynced: bool,
+    ) -> turns.TurnSteps[InterruptionMetadata | None]:
+        stopped = yield from turns.stop(
             calls,
             thread_id=key,
             turn=turn,
             state=state,
             schemas=schemas,
-            now=self._clock(),
-            covered=granted,
+            uses_grants=self._driver.grants is not None,
+            requirements=requirements,
         )
-        if interruption is None:
+        if stopped is None:
             return None
-        return Checkpoint(
+        thread = Checkpoint(
             thread_id=key,
             rev=rev,
             stage="paused",
-            interruption=interruption,
+            interruption=stopped.interruption,
             tools=schemas,
-            granted=record_granted_calls(requirements, calls, granted, schemas),
+            granted=stopped.granted,
         )
+        return (yield from turns.pause(thread, opens_cases=self._opens_cases, unsynced=unsynced))
 
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """Return what was stopped under this key, with the decisions so far; None if nothing was."""
         saved = self._cache.find(key)
-        return None if saved is None else _current_interruption(saved.checkpoint)
+        return None if saved is None else turns.show_interruption(saved.checkpoint)
 
     def find_ended_calls(self, key: str) -> set[str] | None:
         """Return the calls of a stopped turn whose results are known; None if nothing was stopped."""
@@ -209,65 +188,53 @@ class ApprovalGate(BlockingCaller):
         `unsynced`, the caller starts the calls right after: complete decisions are on disk when a
         call starts.
         """
+        feedback = materialize_answers(feedback)
         while True:
             checkpoint = self._cache.load(key).checkpoint
-            interruption = _require_interruption(checkpoint)
+            turns.require_interruption(checkpoint)
             if checkpoint.stage != "paused":
-                return _refuse_contradiction(checkpoint, interruption, feedback)
-            outcome, case = self._cases.poll(checkpoint), checkpoint.case or {}
-            if feedback is None and is_expired(outcome) and interruption.default == "hold":
-                return self._open_case(replace(checkpoint, case=None), attempt=case.get("attempt", 0) + 1)
+                return turns.refuse_contradiction(checkpoint, feedback)
             known = checkpoint.tools if schemas is None else schemas
-            given = self._collect_verdicts(checkpoint, feedback, outcome, known)
-            again, verdicts = run_evaluation(
-                reinterrupt_edits(self._hooks, interruption, given, schemas=known, now=self._clock())
-            )
-            if feedback is None and again is interruption and verdicts == checkpoint.verdicts:
-                return self._open_case(checkpoint)
-            granted = checkpoint.granted
-            if granted and len(verdicts) == len(again.tool_feedbacks):
-                held = recheck_grants(self._grants, granted)
-                again, granted = reinterrupt_lapsed(again, granted, held, now=self._clock())
-            complete = len(verdicts) == len(again.tool_feedbacks)
-            following = checkpoint.next(
-                verdicts=verdicts,
-                granted=granted,
-                stage="running" if complete else "paused",
-                interruption=again,
-                tools={} if complete else checkpoint.tools,  # nothing can be edited any more
-                case=checkpoint.case if again is interruption else None,
-            )
-            if again is not interruption:
-                following = replace(
-                    following,
-                    decided=record_decisions(checkpoint.decided, interruption.with_verdicts(given)),
-                )
             try:
-                self._cache.put(following, unsynced=unsynced and complete and checkpoint.case is None)
+                answered = self._run(
+                    turns.answer(checkpoint, feedback, schemas=known, opens_cases=self._opens_cases)
+                )
+                if isinstance(answered, InterruptionMetadata):
+                    return answered
+                self._cache.put(answered.thread, unsynced=unsynced and checkpoint.case is None)
             except CheckpointConflict:
                 continue
-            if feedback is not None and (complete or again is not interruption):
-                self._cases.withdraw(checkpoint, DECIDED_ELSEWHERE)
-            return again.with_verdicts(verdicts) if complete else self._open_case(following)
+            if answered.outdated_case is not None:
+                self._driver.withdraw(answered.outdated_case)
+            return turns.get_decided_calls(answered.thread)
 
     def cancel(self, key: str, reason: str) -> InterruptionMetadata:
-        """Reject the calls of the turn, even if they expired or were approved in part.
+        """Let the waiting calls of the turn make way, even if they expired or were approved in part.
 
         Calls that needed no review get the `reason` as their result. A completely decided turn is not
         changed.
         """
         while True:
             checkpoint = self._cache.load(key).checkpoint
-            interruption = _require_interruption(checkpoint)
             if checkpoint.stage != "paused":
-                return interruption.with_verdicts(checkpoint.verdicts)
-            verdicts = reject_undecided(interruption, {}, reason=reason)
-            results = {call.id: reason for call in interruption.tools_automatically_approved}
-            over = checkpoint.next(stage="running", verdicts=verdicts, results=results, tools={}, granted={})
+                return turns.get_decided_calls(checkpoint)
+            following = turns.supersede(checkpoint.next(), reason)
             with suppress(CheckpointConflict):
-                self._cache.put(over)
-                self._cases.withdraw(checkpoint, DECIDED_ELSEWHERE)
-                return interruption.with_verdicts(verdicts)
+                self._cache.put(following)
+                if checkpoint.case is not None:
+                    self._driver.withdraw(checkpoint.case)
+                return turns.get_decided_calls(following)
+
+    def supersede(self, key: str, calls: Collection[str], reason: str) -> dict[str, str]:
+        """Let these calls make way, unless they have started; return the results of those that have one."""
+        while True:
+            self.cancel(key, reason)
+            checkpoint = self._cache.load(key).checkpoint
+            following = turns.supersede_decided(checkpoint.next(), calls, reason)
+            with suppress(CheckpointConflict):
+                if following.results != checkpoint.results:
+                    self._cache.put(following, unsynced=True)
+                return turns.find_results(following, calls)
 
     def begin(
         self, key: str, call_id: str, *, repeatable: bool = False, interruption: str | None = None
@@ -298,7 +265,10 @@ class ApprovalGate(BlockingCaller):
         busy = False
         while True:
             checkpoint = self._cache.get_cached(key)
-            if interruption is not None and _require_interruption(checkpoint).id != interruption:
+            if checkpoint.stage == "paused":  # another process may have stored the decision
+                checkpoint = self._cache.load(key).checkpoint
+            stopped = turns.require_interruption(checkpoint)
+            if interruption is not None and stopped.id != interruption:
                 raise NothingToResume
             leased = busy
             if self._leases.needs_lease_check(checkpoint, calls, owner):
@@ -334,11 +304,12 @@ class ApprovalGate(BlockingCaller):
         """Like `finish`, for calls that end together, in one write: call id -> result."""
         while True:
             checkpoint = self._cache.get_cached(key)
-            merged = {**results, **checkpoint.results}
+            following = turns.finish_calls(checkpoint.next(), results)
+            merged = following.results
             if len(merged) > len(checkpoint.results):
                 lease_for = self._lease_for if set(checkpoint.started) - merged.keys() else None
                 try:
-                    self._cache.put(checkpoint.next(results=merged), lease_for=lease_for, unsynced=True)
+                    self._cache.put(following, lease_for=lease_for, unsynced=True)
                 except CheckpointConflict:
                     continue
             self._leases.end(key, results)
@@ -354,7 +325,7 @@ class ApprovalGate(BlockingCaller):
         The key is free for new calls. Late callers get `said` as the result.
         """
         checkpoint = self._cache.load(key).checkpoint
-        over = _require_interruption(checkpoint)
+        over = turns.require_interruption(checkpoint)
         if checkpoint.stage == "running" and over.id == interruption:
             results = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
@@ -367,20 +338,18 @@ class ApprovalGate(BlockingCaller):
     def abandon(self, key: str) -> None:
         """Like `release`, and withdraw the case if the turn still waits."""
         saved = self._cache.find(key)
-        if saved is not None and saved.checkpoint.stage == "paused":
-            self._cases.withdraw(saved.checkpoint, NO_LONGER_NEEDED)
+        if saved is not None and saved.checkpoint.stage == "paused" and saved.checkpoint.case is not None:
+            self._driver.withdraw(saved.checkpoint.case, NO_LONGER_NEEDED)
         self.release(key)
 
     def undo_begin(self, key: str, call_id: str) -> None:
         """Return a started call to the waiting state; it is started again when it continues."""
         while True:
             checkpoint = self._cache.get_cached(key)
-            started = tuple(each for each in checkpoint.started if each != call_id)
-            open_calls = set(started) - set(checkpoint.results)
+            following = turns.give_back_call(checkpoint.next(), call_id)
+            open_calls = set(following.started) - set(checkpoint.results)
             try:
-                self._cache.put(
-                    checkpoint.next(started=started), lease_for=self._lease_for if open_calls else None
-                )
+                self._cache.put(following, lease_for=self._lease_for if open_calls else None)
             except CheckpointConflict:
                 continue
             self._leases.end(key, [call_id])
@@ -391,7 +360,7 @@ class ApprovalGate(BlockingCaller):
         if repeatable:
             self.undo_begin(key, call_id)
         else:
-            self.finish(key, call_id, OUTCOME_UNKNOWN)
+            self.finish(key, call_id, FailedResult(OUTCOME_UNKNOWN))
 
     def run_once(self, key: str, call_id: str, run: Callable[[], str], *, repeatable: bool = False) -> str:
         """Return the call's result, running it unless it ran before. An error is stored as its result."""
@@ -436,57 +405,11 @@ class ApprovalGate(BlockingCaller):
             partial(self.begin, key, call_id, repeatable=repeatable), on_cancel=give_back
         )
 
-    def _use_grants(
-        self, key: str, calls: Sequence[ToolCall], requirements: Mapping[str, ReviewRequirement], turn: int
-    ) -> Mapping[str, str]:
-        if self._grants is None or not requirements:
-            return {}
-        asked = select_grantable(calls, requirements)
-        return use_grants(self._grants, asked, agent=self._agent, thread_id=key, turn=turn, nonce=self._nonce)
+    def _run(self, steps: turns.TurnSteps[T]) -> T:
+        return run_turn(steps, self._perform)
 
-    def _collect_verdicts(
-        self, checkpoint: Checkpoint, feedback: Feedback | None, outcome: CaseOutcome | None, schemas: Schemas
-    ) -> Mapping[str, Verdict]:
-        """Return all decisions so far. If a case is open, its expiry counts."""
-        interruption, decided, now = _require_interruption(checkpoint), checkpoint.verdicts, self._clock()
-        if feedback is not None:
-            given = validate_answers(interruption, feedback, decided=decided, schemas=schemas, now=now)
-            return check_against_case(given, outcome, interruption, decided, schemas)
-        if checkpoint.case is not None:
-            return decided if outcome is None else outcome.to_verdicts(interruption, decided, schemas)
-        late = interruption.expires_at is not None and now >= interruption.expires_at
-        return (
-            reject_undecided(interruption, decided) if late and interruption.default == "reject" else decided
-        )
-
-    def _open_case(self, checkpoint: Checkpoint, *, attempt: int = 0) -> InterruptionMetadata:
-        """Return the waiting calls with their case, which is opened if it is not open yet."""
-        interruption = _require_interruption(checkpoint).with_verdicts(checkpoint.verdicts)
-        case = checkpoint.case
-        if case is None and (case := self._cases.open(interruption, attempt)) is not None:
-            # A faster process stored the same case, or an answer; an unsaved case is found again by its id.
-            with suppress(CheckpointConflict, Unavailable):
-                self._cache.put(checkpoint.next(case=case))
-        return replace(interruption, case=case)
-
-
-def _refuse_contradiction(
-    checkpoint: Checkpoint, interruption: InterruptionMetadata, feedback: Feedback | None
-) -> InterruptionMetadata:
-    """Return the decided calls; raises AlreadyDecided if the answers contradict the decisions."""
-    decided = interruption.with_verdicts(checkpoint.verdicts)
-    records = record_decisions(checkpoint.decided, decided)
-    if problems := find_contradictions(records, materialize_answers(feedback)):
-        raise AlreadyDecided(describe_contradictions(problems), outcome=decided, problems=problems)
-    return decided
-
-
-def _require_interruption(checkpoint: Checkpoint) -> InterruptionMetadata:
-    if checkpoint.interruption is None:
-        raise NothingToResume
-    return checkpoint.interruption
-
-
-def _current_interruption(checkpoint: Checkpoint) -> InterruptionMetadata | None:
-    stopped, case = checkpoint.interruption, checkpoint.case
-    return None if stopped is None else replace(stopped.with_verdicts(checkpoint.verdicts), case=case)
+    def _perform(self, effect: turns.TurnEffect) -> Any:
+        if isinstance(effect, turns.SaveCheckpoint):
+            self._cache.put(effect.checkpoint, unsynced=effect.unsynced)
+            return None
+        return self._driver.perform(effect)

@@ -1,6 +1,5 @@
 """A turn of calls that was stopped, frozen as it was evaluated; answering returns a new value."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -191,6 +190,7 @@ class InterruptionMetadata:
 
 
 def create_interruption(
+    interruption_id: str,
     *,
     thread_id: str,
     turn: int,
@@ -202,7 +202,6 @@ def create_interruption(
     default: str = DEFAULT,
 ) -> InterruptionMetadata:
     """Freeze a turn under a new id, so that an old answer to the same calls does not fit it."""
-    interruption_id = f"int_{os.urandom(16).hex()}"
     shown = {
         "id": interruption_id,
         "thread_id": thread_id,
@@ -250,4 +249,5 @@ def _with_verdict(waiting: ToolFeedback, verdict: Verdict) -> ToolFeedback:
         reason=verdict.reason,
         answer=verdict.answer,
         decided_by=verdict.decided_by,
+        not_run=verdict.not_run_reason,
     )

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from placet.hook.feedback import FeedbackResult, Verdict
+from placet.hook.feedback import FeedbackResult, NotRunReason, ToolFeedback, Verdict
 from placet.hook.tool_call import ToolCall
 
 OUTCOME_UNKNOWN = (
@@ -22,11 +22,19 @@ def describe_refusal(verdict: Verdict) -> str | None:
         return verdict.answer or ""
     if verdict.decision is not FeedbackResult.REJECTED:
         return None
-    if verdict.reason and verdict.reason.startswith((NOT_DECIDED_IN_TIME, REVIEW_WITHDRAWN)):
-        return f"This call was not run. {verdict.reason}"
+    if verdict.not_run is NotRunReason.SUPERSEDED:
+        return verdict.reason or CANCELLED_BY_MESSAGE
+    if verdict.not_run is not None:
+        return f"This call was not run. {verdict.reason or NOT_DECIDED_IN_TIME}"
     if verdict.reason:
         return f"A person rejected this call. Their reason: {verdict.reason}"
     return "A person rejected this call and gave no reason. Do not repeat it unchanged."
+
+
+def get_refusal(feedback: ToolFeedback) -> str | None:
+    """Return what the model reads instead of the tool's result; None if the call is undecided or runs."""
+    verdict = feedback.verdict
+    return None if verdict is None else describe_refusal(verdict)
 
 
 def apply_verdict(call: ToolCall, verdict: Verdict | None) -> ToolCall:
@@ -41,14 +49,21 @@ def describe_result(asked: ToolCall, ran: ToolCall, result: str) -> str:
     if asked is ran or asked == ran:
         return result
     arguments = json.dumps(ran.arguments, ensure_ascii=False, default=str)
-    return (
+    said = (
         f"A person changed this call before it ran; it ran as {ran.name}({arguments}). Its result: {result}"
     )
+    return FailedResult(said) if isinstance(result, FailedResult) else said
 
 
-def describe_failure(error: Exception) -> str:
+class FailedResult(str):
+    """The text of a call that failed, or whose end is not known; the call is recorded as failed."""
+
+    __slots__ = ()
+
+
+def describe_failure(error: Exception) -> FailedResult:
     """Return what the model reads about a tool that raised."""
-    return f"The tool failed: {format_error(error)}"
+    return FailedResult(f"The tool failed: {format_error(error)}")
 
 
 def format_error(error: Exception) -> str:
@@ -56,9 +71,9 @@ def format_error(error: Exception) -> str:
     return f"{type(error).__name__}: {_str_or_type_name(error)}"
 
 
-def describe_timeout(limit: timedelta) -> str:
+def describe_timeout(limit: timedelta) -> FailedResult:
     """Return what the model reads about a tool that timed out."""
-    return (
+    return FailedResult(
         f"The tool did not finish within {limit.total_seconds():g} seconds."
         " Whether it took effect is unknown, and it was not run again."
     )

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TextIO
 
 from placet.errors import InvalidFeedback
-from placet.hook.answer_validation import validate_answers
 from placet.hook.feedback import FeedbackResult, ToolFeedback
 from placet.hook.interruption import InterruptionMetadata
+from placet.hook.turn import check_answer
 from placet.text.characters import CLOSE, OPEN, mark_hidden
 
 _WORDS = {
@@ -66,7 +66,7 @@ def _read_decision(
         return None
     try:
         decided = _read_details(call, word, read)
-        validate_answers(interruption, [decided])
+        check_answer(interruption, decided)
     except InvalidFeedback as error:
         print(_mark_hidden(error.message), file=out)
         return None

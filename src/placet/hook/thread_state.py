@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
 
 from placet.errors import AlreadyDecided, HookError, ModelMisbehaved, ThreadBusy
+from placet.hook import turn
 from placet.hook.answer_validation import Feedback, reject_undecided
 from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.decision_record import (
@@ -14,16 +14,13 @@ from placet.hook.decision_record import (
     record_decisions,
 )
 from placet.hook.events import AgentOutcome, AgentResult, ToolJob
-from placet.hook.feedback import ToolFeedback, Verdict
+from placet.hook.feedback import ToolFeedback
 from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.interruption import InterruptionMetadata, create_interruption
 from placet.hook.messages import build_user_message, read_tool_calls
-from placet.hook.result_texts import OUTCOME_UNKNOWN, apply_verdict, describe_refusal
+from placet.hook.result_texts import apply_verdict
 from placet.hook.tool_call import ToolCall
 from placet.hook.tools import Tool, describe_missing_tool
-
-PassedDecisions = Mapping[str, tuple[ToolFeedback, Verdict]]
-"""Call id -> the call as the reviewer saw it, and the decision."""
 
 
 def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None) -> AgentOutcome:
@@ -36,8 +33,8 @@ def find_stored_outcome(checkpoint: Checkpoint, feedback: Feedback | None = None
     for index in range(checkpoint.resumed.get(given, last), len(checkpoint.messages)):
         if _is_final_reply(checkpoint.messages[index]):
             return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages[: index + 1])
-    if checkpoint.stage == "paused" and checkpoint.interruption is not None:
-        return show_interruption(checkpoint, checkpoint.interruption)
+    if checkpoint.stage == "paused" and (waiting := turn.show_interruption(checkpoint)) is not None:
+        return waiting
     if checkpoint.stage == "ready":
         raise ModelMisbehaved("The model was still calling tools when the agent reached max_turns.")
     raise ThreadBusy
@@ -97,16 +94,13 @@ def group_jobs(jobs: Iterable[ToolJob]) -> list[list[ToolJob]]:
 
 def mark_started(checkpoint: Checkpoint, group: Iterable[ToolJob]) -> Checkpoint:
     """Return the checkpoint with these jobs among the started calls."""
-    return replace(checkpoint, started=(*checkpoint.started, *(job.call.id for job in group)))
+    return turn.claim_calls(checkpoint, [job.call.id for job in group])
 
 
 def find_lost_calls(
     checkpoint: Checkpoint, calls: Iterable[ToolCall], tools: Mapping[str, Tool]
-) -> dict[str, str]:
-    """Return the calls that a dead process may have started and that must not run again.
-
-    Call id -> result.
-    """
+) -> list[str]:
+    """Return the calls that a dead process may have started and that must not run again."""
     own = _index_own_calls(checkpoint)
 
     def may_run(call: ToolCall) -> bool:
@@ -115,7 +109,7 @@ def find_lost_calls(
         return refused is not None or (tool is not None and (tool.repeatable or tool.agent is not None))
 
     begun = (call for call in calls if call.id in checkpoint.started and call.id not in checkpoint.results)
-    return {call.id: OUTCOME_UNKNOWN for call in begun if not may_run(call)}
+    return [call.id for call in begun if not may_run(call)]
 
 
 def apply_verdicts(checkpoint: Checkpoint, calls: Iterable[ToolCall]) -> list[ToolCall]:
@@ -138,10 +132,8 @@ def _apply_decision(
         return ToolCall(**checkpoint.changed[call.id]), None
     if call.id not in own:
         return call, None
-    verdict = checkpoint.verdicts.get(call.id)
-    return apply_verdict(
-        own[call.id].reuse_call(call), verdict
-    ), None if verdict is None else describe_refusal(verdict)
+    refused = turn.find_refusal(checkpoint, call.id)
+    return apply_verdict(own[call.id].reuse_call(call), checkpoint.verdicts.get(call.id)), refused
 
 
 def merge_inner_interruptions(
@@ -149,7 +141,7 @@ def merge_inner_interruptions(
     stopped: Mapping[str, InterruptionMetadata],
     *,
     agents: Mapping[str, str],
-    now: datetime,
+    moment: turn.TurnMoment,
 ) -> InterruptionMetadata:
     """Return the interruptions of inner agents as one, with call ids that name the inner agent's call.
 
@@ -158,6 +150,7 @@ def merge_inner_interruptions(
     calls = apply_verdicts(checkpoint, read_tool_calls(checkpoint.messages[-1]))
     ends = [inner.expires_at for inner in stopped.values() if inner.expires_at is not None]
     return create_interruption(
+        moment.new_id,
         thread_id=checkpoint.thread_id,
         turn=count_replies(checkpoint),
         feedbacks=[
@@ -167,7 +160,7 @@ def merge_inner_interruptions(
             for waiting in stopped[call.id].undecided
         ],
         automatic=[],
-        now=now,
+        now=moment.now,
         state={"messages": checkpoint.messages},
         expires_at=min(ends, default=None),
         default="hold" if any(inner.default == "hold" for inner in stopped.values()) else "reject",
@@ -181,7 +174,7 @@ def find_edited_calls(checkpoint: Checkpoint) -> dict[str, dict[str, object]]:
     return {call.id: ran.to_dict() for call, ran in zip(calls, going_on, strict=True) if ran != call}
 
 
-def select_inner_decisions(checkpoint: Checkpoint, call: ToolCall) -> PassedDecisions:
+def select_inner_decisions(checkpoint: Checkpoint, call: ToolCall) -> turn.PassedDecisions:
     """Return the decisions on the calls of the agent inside this call, by its own call ids."""
     waiting = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
     way = _inner_id_prefix(call)
@@ -210,32 +203,9 @@ def build_inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:
     return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
 
 
-def take_passed_decisions(checkpoint: Checkpoint, passed: PassedDecisions) -> Mapping[str, Verdict] | None:
-    """Return all decisions so far, if a passed-on decision is about a call that waits here, else None.
-
-    Only a decision on exactly the same call counts, because another call may have the same id.
-    """
-    waiting = {} if checkpoint.interruption is None else index_by_id(checkpoint.interruption)
-    new = {
-        call_id: verdict
-        for call_id, (shown, verdict) in passed.items()
-        if call_id in waiting and _is_same_call(waiting[call_id], shown)
-    }
-    return {**new, **checkpoint.verdicts} if new else None
-
-
-def _is_same_call(waiting: ToolFeedback, shown: ToolFeedback) -> bool:
-    return (waiting.name, waiting.arguments, waiting.path) == (shown.name, shown.arguments, shown.path)
-
-
 def _inner_id_prefix(call: ToolCall) -> str:
     """Return the prefix of the ids of the calls inside this one; slashes in the model's id are escaped."""
     return f"{call.id.replace('~', '~0').replace('/', '~1')}/"
-
-
-def show_interruption(checkpoint: Checkpoint, interruption: InterruptionMetadata) -> InterruptionMetadata:
-    """Return the interruption with the decisions so far and its case."""
-    return replace(interruption.with_verdicts(checkpoint.verdicts), case=checkpoint.case)
 
 
 def count_replies(checkpoint: Checkpoint) -> int:
@@ -275,8 +245,3 @@ def was_answered(checkpoint: Checkpoint, feedback: Feedback | None) -> bool:
     if isinstance(feedback, InterruptionMetadata):
         return feedback.id in checkpoint.resumed
     return checkpoint.stage == "ready" and bool(checkpoint.resumed)
-
-
-def index_by_id(interruption: InterruptionMetadata) -> dict[str, ToolFeedback]:
-    """Return the waiting calls by id."""
-    return {waiting.id: waiting for waiting in interruption.tool_feedbacks}

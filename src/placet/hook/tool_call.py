@@ -8,6 +8,8 @@ from typing import Any
 from placet.errors import InvalidFeedback
 
 Arguments = dict[str, Any]
+Schemas = Mapping[str, Mapping[str, Any] | None]
+"""Tool -> its JSON Schema."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -67,6 +67,7 @@ def full_checkpoint(thread_id: str) -> Checkpoint:
         high_risk=True,
     )
     interruption = create_interruption(
+        "int_sample",
         thread_id=thread_id,
         turn=1,
         feedbacks=[waiting],

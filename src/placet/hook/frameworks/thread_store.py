@@ -14,12 +14,19 @@ from typing import Any, TypeVar, Unpack
 
 from placet.errors import AlreadyDecided, CaseNotOpened, CheckpointConflict, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
-from placet.hook.approval_rules import Hook, HumanInTheLoopHook, ReviewRequirement, State, ToolConfig
+from placet.hook.approval_rules import (
+    Hook,
+    HumanInTheLoopHook,
+    ReviewRequirement,
+    State,
+    ToolConfig,
+    find_new_message_policy,
+)
 from placet.hook.argument_checks import require_names
-from placet.hook.call_evaluation import Schemas, arun_evaluation, check_provider_tools, evaluate_call
+from placet.hook.call_evaluation import arun_evaluation, check_provider_tools, evaluate_call
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.decision_record import describe_contradictions, find_contradictions, record_decisions
-from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from placet.hook.feedback import FeedbackResult
 from placet.hook.frameworks.call_batches import AsyncCallBatches
 from placet.hook.frozen_values import replace
 from placet.hook.gate import ApprovalGate, GateOptions
@@ -29,12 +36,12 @@ from placet.hook.json_text import digest_json
 from placet.hook.result_texts import (
     CANCELLED_BY_MESSAGE,
     describe_failure,
-    describe_refusal,
     describe_result,
+    get_refusal,
     to_text,
 )
 from placet.hook.savers.saver import Saver
-from placet.hook.tool_call import ToolCall
+from placet.hook.tool_call import Schemas, ToolCall
 
 T = TypeVar("T")
 ReviewRequirements = Mapping[str, ReviewRequirement | None]
@@ -303,9 +310,7 @@ class FrameworkThreads:
     def _handle_new_message(
         self, checkpoint: Checkpoint, message: str | None
     ) -> ClaimedThread | InterruptionMetadata:
-        policy = next(
-            (policy for hook in self.hooks if (policy := getattr(hook, "on_new_message", None))), "refuse"
-        )
+        policy = find_new_message_policy(self.hooks)
         turn = _read_members(checkpoint)["turn"]
         waiting = self.gate.waiting(turn)
         if policy == "refuse" or message is None or waiting is None:
@@ -385,13 +390,6 @@ def resolve_call(interruption: InterruptionMetadata, call_id: str) -> ToolCall |
 def has_single_call(interruption: InterruptionMetadata) -> bool:
     """Return whether the turn has only one call."""
     return len(interruption.tool_feedbacks) + len(interruption.tools_automatically_approved) == 1
-
-
-def get_refusal(feedback: ToolFeedback) -> str | None:
-    """Return what the model reads instead of the tool's result; None if the call is undecided or runs."""
-    if feedback.result is None:
-        return None
-    return describe_refusal(Verdict(decision=feedback.result, reason=feedback.reason, answer=feedback.answer))
 
 
 class _LazyMessages(Mapping[str, Any]):

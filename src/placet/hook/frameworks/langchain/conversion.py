@@ -20,14 +20,14 @@ from pydantic import BaseModel
 
 from placet.errors import InvalidFeedback, NothingToResume
 from placet.hook.answer_validation import NOT_ANSWERS, Feedback, materialize_answers
-from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
+from placet.hook.feedback import FeedbackResult, ToolFeedback
 from placet.hook.frozen_values import replace
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.result_texts import describe_refusal, describe_result
+from placet.hook.result_texts import describe_result, get_refusal
 from placet.hook.tool_call import ToolCall
 from placet.hook.tools import copy_arguments
 
-DECISION_MEMBERS = ("result", "reason", "answer", "decided_by")
+DECISION_MEMBERS = ("result", "reason", "answer", "decided_by", "not_run")
 SERDE = JsonPlusSerializer()
 MSGPACK_PREFIX, TEXT_PREFIX = "msgpack:", "text:"
 INTERRUPT = "interrupt"
@@ -334,8 +334,7 @@ def build_refusal(call: Mapping[str, Any], decided: ToolFeedback | None) -> Tool
     """Return what the model reads instead of a result, if the call is not to run."""
     if decided is None or decided.result is None or decided.result is FeedbackResult.APPROVED:
         return None
-    verdict = Verdict(decision=decided.result, reason=decided.reason, answer=decided.answer)
-    text = describe_refusal(verdict)
+    text = get_refusal(decided)
     return (
         None
         if text is None

@@ -24,9 +24,9 @@ from langgraph.typing import ContextT
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from placet.effects import EffectRun
-from placet.errors import AlreadyDecided, HookError, InvalidFeedback, NothingToResume, ThreadPaused
+from placet.errors import AlreadyDecided, HookError, NothingToResume, ThreadPaused
 from placet.hook.answer_validation import Feedback, materialize_answers
-from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules
+from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules, find_new_message_policy
 from placet.hook.argument_checks import (
     refuse,
     require_hooks,
@@ -149,8 +149,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         self._parallel = frozenset(require_names("parallel", parallel))
         self._order = CallOrder(self._parallel)
         self._waiters = Workers()
-        said = [hook.on_new_message for hook in hooks if isinstance(hook, HumanInTheLoopHook)]
-        self._on_new_message = said[0] if said else "refuse"
+        self._on_new_message = find_new_message_policy(hooks)
         self._tools: dict[str, BaseTool] = {}
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
         self._are_rules_checked = False
@@ -452,20 +451,11 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
     def _cancel_calls(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:
         if not calls:
             return []
-        interruption = self._gate.waiting(key)
-        undecided = () if interruption is None else interruption.undecided
-        with suppress(InvalidFeedback):  # expired, or rejecting is not allowed: it does not run either
-            self._gate.answer(
-                key, {each.id: {"decision": "reject", "reason": CANCELLED_BY_MESSAGE} for each in undecided}
-            )
-        begun = [(call, self._gate.begin(key, call["id"] or "")) for call in calls]
-        return [
-            decode_result(
-                call,
-                self._gate.finish(key, call["id"] or "", CANCELLED_BY_MESSAGE) if one.run else one.result,
-            )
-            for call, one in begun
-        ]
+        ids = [call["id"] or "" for call in calls]
+        results = self._gate.supersede(key, ids, CANCELLED_BY_MESSAGE)
+        # The others have started: ThreadBusy while they run, or their end will never be known.
+        results |= {each: self._gate.begin(key, each).result for each in ids if each not in results}
+        return [decode_result(call, results[each]) for call, each in zip(calls, ids, strict=True)]
 
 
 def interruption_of(result: object) -> InterruptionMetadata | None:

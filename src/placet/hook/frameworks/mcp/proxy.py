@@ -52,11 +52,11 @@ from placet.hook.frameworks.mcp.case_errors import CaseErrorRecorder
 from placet.hook.frameworks.mcp.policy import TOOL_CHANGED, TOOL_STATE, UnlistedToolHook, is_unchanged
 from placet.hook.frameworks.mcp.retention import PREFIX, PURGE_INTERVAL, RETAIN_FOR, purge_calls
 from placet.hook.frameworks.mcp.upstream import McpUpstream, ToolsChanged
-from placet.hook.frameworks.thread_store import get_refusal
 from placet.hook.gate import ApprovalGate
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
+from placet.hook.result_texts import get_refusal
 from placet.hook.reviews import Reviews
 from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tool_call import ToolCall

@@ -47,7 +47,7 @@ from placet.errors import CaseNotOpened, NothingToResume, PlacetError, ThreadBus
 from placet.hook.feedback import FeedbackResult, ToolFeedback
 from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.result_texts import OUTCOME_UNKNOWN, describe_result
+from placet.hook.result_texts import OUTCOME_UNKNOWN, FailedResult, describe_result
 from placet.hook.tool_call import ToolCall
 from placet.protocol.json_schema import UnusableSchema, find_violations
 
@@ -363,7 +363,8 @@ def announce_edit(
 def encode_result(result: CallToolResult) -> str:
     """Return a result as it is stored for later requests."""
     text = result.model_dump_json(by_alias=True, exclude_none=True)
-    return text if len(text) <= MAX_RESULT_BYTES else _TOO_LARGE
+    stored = text if len(text) <= MAX_RESULT_BYTES else _TOO_LARGE
+    return FailedResult(stored) if result.is_error else stored
 
 
 def decode_result(stored: str) -> CallToolResult:

@@ -34,9 +34,8 @@ from pydantic_core import to_jsonable_python
 
 from placet.errors import HookError, InvalidFeedback
 from placet.hook.feedback import FeedbackResult
-from placet.hook.frameworks.thread_store import get_refusal
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.result_texts import to_text
+from placet.hook.result_texts import get_refusal, to_text
 from placet.hook.tool_call import Arguments, ToolCall, read_arguments
 
 ENVELOPE_MEMBERS = ("type", "id", "call_id", "status", "agent", "created_by")

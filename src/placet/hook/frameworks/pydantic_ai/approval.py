@@ -62,13 +62,13 @@ from placet.hook.frameworks.thread_store import (
     RUNNING_DECISIONS,
     ClaimedThread,
     FinishedThread,
-    get_refusal,
     has_single_call,
     requirement_from_dict,
     requirement_to_dict,
     resolve_call,
 )
 from placet.hook.interruption import InterruptionMetadata
+from placet.hook.result_texts import get_refusal
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
 
