@@ -5,7 +5,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from placet.agent.flow import EXPIRY_GRACE, Flow, Wait
+from placet.agent.flow import EXPIRY_GRACE, Flow, SleepUntil
 from placet.errors import CaseLost, CredentialsRefused
 from tests.agent.test_flow import CASE, NOW, poll_body
 
@@ -31,7 +31,7 @@ def test_open_case_is_followed_although_the_agents_clock_says_expired(following:
         moment = NOW + timedelta(minutes=minutes)
         following.report_response(200, date_header(moment), poll_body("pending"), agent_time(moment))
         following.report_unreachable("gone", agent_time(moment))
-        assert isinstance(following.step(agent_time(moment)), Wait)
+        assert isinstance(following.step(agent_time(moment)), SleepUntil)
 
 
 def test_overdue_case_is_given_up_by_the_services_clock(following: Flow) -> None:

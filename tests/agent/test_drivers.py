@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, PendingCases
 from placet.agent.async_agent import AsyncListener
 from placet.agent.base_agent import MAX_STREAMS
-from placet.agent.flow import Flow, Wait
+from placet.agent.flow import Flow, SleepUntil
 from placet.agent.responses import MAX_BODY_BYTES, SUBMIT_TIMEOUT_S, BoundedBody, verify_outcome
 from placet.errors import ChannelRefused, NotificationFailed, StillWaiting
 from tests.agent.clocks import make_ticking_clock
@@ -162,7 +162,7 @@ def test_wait_cancelled_during_an_event_ends() -> None:
         flow = Flow(CASE, now=CASE.created_at, dice=lambda: 0.0)
         async with httpx.AsyncClient() as http:
             listener = AsyncListener(http, flow, {}, lambda: CASE.created_at)
-            task = asyncio.create_task(listener.wait(Wait(until=CASE.expires_at)))
+            task = asyncio.create_task(listener.wait(SleepUntil(until=CASE.expires_at)))
             await asyncio.sleep(0)
             listener.nudge()
             await asyncio.sleep(0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from placet.agent.flow import EXPIRY_GRACE, Done, Flow, Poll, Wait
+from placet.agent.flow import EXPIRY_GRACE, Done, Flow, Poll, SleepUntil
 from placet.agent.outcomes import Cancelled, Decided, Expired
 from placet.agent.service_responses import FAR_OFF, FollowedCase
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
@@ -42,7 +42,7 @@ def make_flow(case: FollowedCase = CASE, **options: Any) -> Flow:
 
 def get_wait_seconds(following: Flow, now: datetime = NOW) -> float:
     step = following.step(now)
-    assert isinstance(step, Wait), step
+    assert isinstance(step, SleepUntil), step
     return (step.until - now).total_seconds()
 
 
@@ -224,7 +224,7 @@ def test_while_a_stream_is_open_polls_are_few_and_an_event_brings_one_at_once() 
     following = make_flow(STREAMING)
     following.report_response(200, {"retry-after": "2"}, poll_body("pending"), NOW)
     step = following.step(NOW)
-    assert isinstance(step, Wait)
+    assert isinstance(step, SleepUntil)
     assert step.listen == STREAMING.events_url
     following.report_stream_open(NOW)
     assert get_wait_seconds(following) == 30
@@ -240,7 +240,7 @@ def test_a_stream_is_resumed_where_it_ended() -> None:
     assert isinstance(following.step(NOW), Poll)
     following.report_response(200, {}, poll_body("opened"), NOW)
     step = following.step(NOW)
-    assert isinstance(step, Wait)
+    assert isinstance(step, SleepUntil)
     assert (step.listen, step.last_event_id) == (STREAMING.events_url, "2")
 
 
@@ -251,7 +251,7 @@ def test_unavailable_stream_falls_back_to_polls() -> None:
         assert isinstance(following.step(NOW + seconds(turn)), Poll)
         following.report_response(200, {}, poll_body("pending"), NOW + seconds(turn))
     step = following.step(NOW + seconds(2))
-    assert isinstance(step, Wait)
+    assert isinstance(step, SleepUntil)
     assert step.listen is None
 
 
@@ -263,13 +263,13 @@ def test_stream_that_always_ends_at_once_falls_back_to_polls() -> None:
         following.report_stream_open(now)
         following.report_stream_end(now, failed=False)
         step = following.step(now)
-        assert isinstance(step, Wait)
+        assert isinstance(step, SleepUntil)
         assert step.listen is None  # first ask, then listen again
         now = step.until
     assert isinstance(following.step(now), Poll)
     following.report_response(200, {}, poll_body("pending"), now)
     step = following.step(now)
-    assert isinstance(step, Wait)
+    assert isinstance(step, SleepUntil)
     assert step.listen is None
 
 
@@ -282,7 +282,7 @@ def test_a_stream_that_is_cut_now_and_then_is_opened_again() -> None:
         assert isinstance(following.step(now), Poll)
         following.report_response(200, {}, poll_body("pending"), now)
     step = following.step(now)
-    assert isinstance(step, Wait)
+    assert isinstance(step, SleepUntil)
     assert step.listen == STREAMING.events_url
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCases
-from placet.agent.flow import MAX_UNREADABLE_ANSWERS, Wait
+from placet.agent.flow import MAX_UNREADABLE_ANSWERS, SleepUntil
 from placet.errors import UnreadableAnswer
 from tests.agent.test_affirmative_actions import SERVICE, open_body
 from tests.agent.test_flow import NOW, make_flow, poll_body
@@ -70,7 +70,7 @@ def test_temporary_failure_is_retried(status: int) -> None:
     following = make_flow()
     for _ in range(10):
         following.report_response(status, {"retry-after": "1"}, b"", NOW)
-    assert isinstance(following.step(NOW), Wait)
+    assert isinstance(following.step(NOW), SleepUntil)
 
 
 @pytest.mark.parametrize("status", [201, 202, 203, 204, 206, 226])
@@ -79,7 +79,7 @@ def test_other_success_is_never_a_decision(status: int) -> None:
     body = poll_body("completed", result={"action": "approve", "data": {}})
     for _ in range(MAX_UNREADABLE_ANSWERS - 1):
         following.report_response(status, {}, body, NOW)
-        assert isinstance(following.step(NOW), Wait)
+        assert isinstance(following.step(NOW), SleepUntil)
     with pytest.raises(UnreadableAnswer, match=f"HTTP {status}"):
         following.report_response(status, {}, body, NOW)
 
@@ -159,4 +159,4 @@ def test_poll_response_that_names_another_case_in_any_way_is_no_answer(case_id: 
     following = make_flow()
     body = json.dumps({"status": "completed", "case_id": case_id, "result": {"action": "approve"}}).encode()
     following.report_response(200, {}, body, NOW)
-    assert isinstance(following.step(NOW), Wait)
+    assert isinstance(following.step(NOW), SleepUntil)

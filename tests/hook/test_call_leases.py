@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall, call_leases
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 from placet.testing.clock import FakeClock
 
@@ -22,8 +22,8 @@ class SharedGates:
         self.saver = MemorySaver(clock=self.clock)
         self.decide("k")
 
-    def new(self) -> ApprovalGate:
-        return ApprovalGate([HumanInTheLoopHook({"*": True})], self.saver, lease_for=LEASE, clock=self.clock)
+    def new(self) -> Gate:
+        return Gate([HumanInTheLoopHook({"*": True})], self.saver, lease_for=LEASE, clock=self.clock)
 
     def decide(self, key: str) -> None:
         first = self.new()
@@ -36,9 +36,7 @@ def processes() -> SharedGates:
     return SharedGates()
 
 
-def begin_call(
-    gate: ApprovalGate, call_id: str, *, repeatable: bool = False, owner: str | None = None
-) -> str:
+def begin_call(gate: Gate, call_id: str, *, repeatable: bool = False, owner: str | None = None) -> str:
     found = gate.begin_all("k", {call_id: repeatable}, owner=owner)[call_id]
     if isinstance(found, Exception):
         return "busy"
@@ -147,9 +145,7 @@ def test_of_more_turns_than_are_remembered_each_is_still_begun_once(
 def test_fast_clock_does_not_expire_a_live_lease(processes: SharedGates, repeatable: bool) -> None:
     first = processes.new()
     assert begin_call(first, "c0", repeatable=repeatable) == "runs"
-    fast = ApprovalGate(
-        [], processes.saver, lease_for=LEASE, clock=lambda: processes.clock() + timedelta(hours=1)
-    )
+    fast = Gate([], processes.saver, lease_for=LEASE, clock=lambda: processes.clock() + timedelta(hours=1))
     assert [begin_call(fast, "c0", repeatable=repeatable), begin_call(fast, "c1")] == ["busy", "busy"]
     assert begin_call(first, "c1") == "runs"
     assert first.finish("k", "c0", "paid") == "paid"
@@ -176,6 +172,6 @@ def test_of_two_who_take_a_call_up_at_once_one_runs_it(processes: SharedGates) -
         def get(self, thread_id: str) -> Any:
             return processes.saver.get(thread_id)
 
-    slower = ApprovalGate([], Overtaken(), lease_for=LEASE, clock=processes.clock)
+    slower = Gate([], Overtaken(), lease_for=LEASE, clock=processes.clock)
     assert begin_call(slower, "c0", repeatable=True) == "busy"
     assert told == ["runs"]

@@ -17,7 +17,7 @@ from placet.hook import HumanInTheLoopHook, MemorySaver, ServerReviews, ToolCall
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.frameworks.call_batches import AsyncCallBatches
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, list_results, thread_config
 from tests.server.running import RunningServer, running
@@ -52,14 +52,14 @@ async def cancel_during_write(saver: SlowSaver, work: Awaitable[Any]) -> None:
         await task
 
 
-def make_decided_gate(saver: MemorySaver) -> ApprovalGate:
-    gate = ApprovalGate([HOOK], saver)
+def make_decided_gate(saver: MemorySaver) -> Gate:
+    gate = Gate([HOOK], saver)
     gate.stop("k", [PAY])
     gate.answer("k", {"c1": "approve"})
     return gate
 
 
-BEGIN: dict[str, Callable[[ApprovalGate], Awaitable[Any]]] = {
+BEGIN: dict[str, Callable[[Gate], Awaitable[Any]]] = {
     "by itself": lambda gate: gate.abegin("k", "c1"),
     "alone": lambda gate: AsyncCallBatches(gate).begin("k", "c1", repeatable=False, is_only_call=True),
     "with others": lambda gate: AsyncCallBatches(gate).begin("k", "c1", repeatable=False),

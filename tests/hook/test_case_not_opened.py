@@ -28,7 +28,7 @@ from placet.hook import (
 )
 from placet.hook.frameworks.langchain import ApprovalMiddleware, resume
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.testing.approvals import LAST_WORDS, Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
 from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
@@ -113,7 +113,7 @@ def test_an_embedded_desk_refuses_in_the_same_words(tmp_path: Path) -> None:
 
 
 def test_calls_behind_a_gate_that_nobody_can_be_asked_about_wait_for_code(reviews: ServerReviews) -> None:
-    gate = ApprovalGate([GATED], MemorySaver(), reviews=reviews)
+    gate = Gate([GATED], MemorySaver(), reviews=reviews)
     asked = ToolCall(id="a", name="write_file", arguments={"rows": nest_lists(40)})
     with pytest.raises(CaseNotOpened, match="nested"):
         gate.stop("k", [asked])

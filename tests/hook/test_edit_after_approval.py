@@ -4,7 +4,7 @@ import pytest
 
 from placet.errors import InvalidFeedback
 from placet.hook import FeedbackResult, HumanInTheLoopHook, InterruptionMetadata, MemorySaver
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.tool_call import ToolCall
 
 CALLS = [
@@ -16,7 +16,7 @@ SAFE = {"query": "SELECT 1"}
 
 
 def ask() -> InterruptionMetadata:
-    stopped = ApprovalGate([HumanInTheLoopHook({"*": True})], MemorySaver()).stop("k", CALLS)
+    stopped = Gate([HumanInTheLoopHook({"*": True})], MemorySaver()).stop("k", CALLS)
     assert stopped is not None
     return stopped
 
@@ -58,7 +58,7 @@ def test_a_tool_that_does_not_wait_cannot_be_edited() -> None:
 
 
 def test_the_gate_takes_the_edit() -> None:
-    gate = ApprovalGate([HumanInTheLoopHook({"*": True})], MemorySaver())
+    gate = Gate([HumanInTheLoopHook({"*": True})], MemorySaver())
     stopped = gate.stop("k", CALLS)
     assert stopped is not None
     decided = gate.answer("k", stopped.approve_all().edit_tool("execute_sql", SAFE))

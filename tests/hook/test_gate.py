@@ -11,7 +11,7 @@ from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import State
 from placet.hook.call_evaluation import evaluate_calls, run_evaluation
 from placet.hook.call_leases import CallStart
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 
 SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "DELETE FROM records"})
@@ -32,9 +32,9 @@ class SettableClock:
         return self.at
 
 
-def gate(hook: HumanInTheLoopHook, now: SettableClock | None = None) -> ApprovalGate:
+def gate(hook: HumanInTheLoopHook, now: SettableClock | None = None) -> Gate:
     clock = now or SettableClock()
-    return ApprovalGate([hook], MemorySaver(clock=clock), clock=clock)
+    return Gate([hook], MemorySaver(clock=clock), clock=clock)
 
 
 def make_hook() -> HumanInTheLoopHook:

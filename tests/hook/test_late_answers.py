@@ -19,7 +19,7 @@ from placet.hook import (
 )
 from placet.hook.answer_validation import Feedback
 from placet.hook.feedback import DecisionName
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.tool_call import ToolCall
 from placet.testing.clock import FakeClock
 from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
@@ -201,7 +201,7 @@ SQL = ToolCall(id="a", name="execute_sql", arguments={"query": "DROP"})
 
 
 def test_a_gate_refuses_a_contradiction_and_repeats_its_decisions() -> None:
-    gate = ApprovalGate([HumanInTheLoopHook({"execute_sql": True, "send": True})], MemorySaver())
+    gate = Gate([HumanInTheLoopHook({"execute_sql": True, "send": True})], MemorySaver())
     stopped = gate.stop("k", [SQL])
     assert stopped is not None
     decided = gate.answer("k", stopped.approve_all())
@@ -219,7 +219,7 @@ def test_a_gate_refuses_a_contradiction_and_repeats_its_decisions() -> None:
 
 def test_an_edit_into_a_gated_tool_may_be_delivered_again_after_its_approval() -> None:
     schemas: dict[str, Any] = {"send": {"type": "object"}, "execute_sql": None}
-    gate = ApprovalGate([HumanInTheLoopHook({"execute_sql": True, "send": True})], MemorySaver())
+    gate = Gate([HumanInTheLoopHook({"execute_sql": True, "send": True})], MemorySaver())
     first = gate.stop("k", [SQL], schemas=schemas)
     assert first is not None
     edit = first.edit("a", {"to": "x"}, name="send")
@@ -267,9 +267,7 @@ def test_of_two_people_who_are_asked_about_one_function_the_second_hears_that_it
 def test_a_partial_answer_that_says_something_else_about_a_decided_call_is_refused(
     first: Any, later: Any
 ) -> None:
-    gate = ApprovalGate(
-        [HumanInTheLoopHook({"execute_sql": ToolConfig(allowed_decisions=ALL)})], MemorySaver()
-    )
+    gate = Gate([HumanInTheLoopHook({"execute_sql": ToolConfig(allowed_decisions=ALL)})], MemorySaver())
     calls = [ToolCall(id=each, name="execute_sql", arguments={"query": "DROP"}) for each in ("a", "b")]
     path = {"type": "object", "properties": {"path": {"type": "string"}}}
     schemas = {"execute_sql": None, "write_file": path, "append_file": path}

@@ -22,7 +22,7 @@ from placet.hook import (
 )
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import CallDecision
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.grants import ServerGrants
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.reviews import EmbeddedReviews, ServerReviews
@@ -231,8 +231,8 @@ def test_an_agent_beside_an_embedded_desk_asks_there(tmp_path: Path) -> None:
     asyncio.run(played())
 
 
-def make_gate(client: PlacetClient, hook: HumanInTheLoopHook) -> ApprovalGate:
-    return ApprovalGate([hook], MemorySaver(), agent="clerk", reviews=ServerReviews(client))
+def make_gate(client: PlacetClient, hook: HumanInTheLoopHook) -> Gate:
+    return Gate([hook], MemorySaver(), agent="clerk", reviews=ServerReviews(client))
 
 
 def test_an_adapters_calls_that_are_held_are_asked_about_anew(
@@ -455,7 +455,7 @@ def test_two_who_ask_at_once_about_the_same_calls_both_learn_where_they_are_deci
 
 
 def test_two_who_make_the_same_durable_call_at_once_both_learn_where_it_is_decided() -> None:
-    gates: list[ApprovalGate] = []
+    gates: list[Gate] = []
 
     class Page:
         def open_case(
@@ -472,7 +472,7 @@ def test_two_who_make_the_same_durable_call_at_once_both_learn_where_it_is_decid
             return None
 
     saver, hook = MemorySaver(), HumanInTheLoopHook({"*": True})
-    first, second = (ApprovalGate([hook], saver, reviews=Page()) for _ in range(2))
+    first, second = (Gate([hook], saver, reviews=Page()) for _ in range(2))
     gates.append(second)
     waiting = first.stop("k", [ToolCall(id="a", name="pay")])
     assert waiting is not None

@@ -32,7 +32,7 @@ from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from tests.hook.scripted_model import Office, Scripted, call, expect_interruption
 
 HOOK = HumanInTheLoopHook({"execute_sql": True})
@@ -86,9 +86,9 @@ def build_proxy(**named: Any) -> ApprovalProxy:
     return ApprovalProxy(options.pop("upstream"), *hooks, **options)
 
 
-def build_gate(**named: Any) -> ApprovalGate:
+def build_gate(**named: Any) -> Gate:
     options = {"hooks": [HOOK], "saver": MemorySaver(), **named}
-    return ApprovalGate(options.pop("hooks"), options.pop("saver"), **options)
+    return Gate(options.pop("hooks"), options.pop("saver"), **options)
 
 
 def build_reviews(**named: Any) -> ServerReviews:

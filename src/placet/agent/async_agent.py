@@ -10,7 +10,7 @@ from typing import Any, Self
 import httpx
 
 from placet.agent.base_agent import BaseAgent, Fetch, Listen, Listener, RunBlocking, StopListening, Tell
-from placet.agent.flow import Flow, Notice, Wait
+from placet.agent.flow import Flow, Notice, SleepUntil
 from placet.agent.outcomes import Outcome
 from placet.agent.pending_case_store import PendingCase
 from placet.agent.responses import (
@@ -43,7 +43,7 @@ class AsyncListener(Listener):
         """End the driver's wait; may be called from any thread."""
         self._loop.call_soon_threadsafe(self._woken.set)
 
-    async def wait(self, step: Wait) -> None:
+    async def wait(self, step: SleepUntil) -> None:
         """Wait until the step's time, or until something is reported."""
         if step.listen is not None and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._listen(step.listen, step.last_event_id))

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import httpx
 from msgspec.structs import replace
 
-from placet.agent.flow import Done, Flow, Notice, Poll, Wait
+from placet.agent.flow import Done, Flow, Notice, Poll, SleepUntil
 from placet.agent.outcomes import Decided, Outcome
 from placet.agent.pending_case_store import PendingCase, PendingCases, SavedCase
 from placet.agent.responses import (
@@ -129,7 +129,7 @@ class Listen(NamedTuple, Generic[ListenerT]):
     """Wait until the time of the step, with the event stream open if the step names one."""
 
     listener: ListenerT
-    step: Wait
+    step: SleepUntil
 
 
 class StopListening(NamedTuple, Generic[ListenerT]):
@@ -257,7 +257,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             yield from self._pass_on_all(notices, saved)
             if isinstance(step, Done):
                 return step.outcome
-            if isinstance(step, Wait):
+            if isinstance(step, SleepUntil):
                 yield Listen(listener, step)
                 continue
             yield from self._poll(flow, step, credentials, listener.lock)

@@ -40,7 +40,7 @@ class Poll(Struct, frozen=True, kw_only=True):
     within_s: float = RESPONSE_TIMEOUT_S
 
 
-class Wait(Struct, frozen=True, kw_only=True):
+class SleepUntil(Struct, frozen=True, kw_only=True):
     """Do nothing until then or until an event or a callback arrives; open the stream if one is named."""
 
     until: datetime
@@ -54,7 +54,7 @@ class Done(Struct, frozen=True, kw_only=True):
     outcome: Outcome
 
 
-Step = Poll | Wait | Done
+Step = Poll | SleepUntil | Done
 NoticeName = Literal["requested", "opened", "in_progress", "reminder", "trouble", "ended", "lost"]
 
 
@@ -131,7 +131,7 @@ class Flow:
             )
         # Poll for what an ended stream may have missed before the next stream is opened.
         listen = self.case.events_url if self._streams and not self._hinted else None
-        return Wait(until=self._find_next_time(), listen=listen, last_event_id=self._last_event_id)
+        return SleepUntil(until=self._find_next_time(), listen=listen, last_event_id=self._last_event_id)
 
     def notices(self) -> list[Notice]:
         """Return the notices since the last call."""

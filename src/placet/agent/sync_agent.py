@@ -21,7 +21,7 @@ from placet.agent.base_agent import (
     Tell,
     is_function_of_kind,
 )
-from placet.agent.flow import Flow, Notice, Wait
+from placet.agent.flow import Flow, Notice, SleepUntil
 from placet.agent.outcomes import Outcome
 from placet.agent.pending_case_store import PendingCase
 from placet.agent.responses import (
@@ -59,7 +59,7 @@ class ThreadListener(Listener):
         """End the driver's wait; may be called from any thread."""
         self._woken.set()
 
-    def wait(self, step: Wait) -> None:
+    def wait(self, step: SleepUntil) -> None:
         """Wait until the step's time, or until something is reported."""
         if step.listen is not None and (self._thread is None or not self._thread.is_alive()):
             self._thread = start_thread("placet-events", self._listen, step.listen, step.last_event_id)

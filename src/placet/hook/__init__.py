@@ -7,26 +7,32 @@ from placet.lazy_exports import load_on_first_use
 
 _EXPORTS: dict[str, str] = {
     "AgentResult": "placet.hook.events",
+    "Approver": "placet.hook.approver",
     "EmbeddedGrants": "placet.hook.grants",
     "FeedbackResult": "placet.hook.feedback",
     "FileSaver": "placet.hook.savers.file",
+    "Gate": "placet.hook.gate",
     "GrantSource": "placet.hook.grants",
     "HumanInTheLoopHook": "placet.hook.approval_rules",
     "InterruptionMetadata": "placet.hook.interruption",
     "LangGraphSaver": "placet.hook.savers.langgraph",
     "MemoryGrants": "placet.hook.grants",
     "MemorySaver": "placet.hook.savers.memory",
+    "NotRunReason": "placet.hook.feedback",
     "PostgresSaver": "placet.hook.savers.postgres",
     "ReactAgent": "placet.hook.agent",
     "RedisSaver": "placet.hook.savers.redis",
     "CheckpointRetention": "placet.hook.savers.saver",
     "Saver": "placet.hook.savers.saver",
+    "Replace": "placet.hook.approver",
+    "Run": "placet.hook.approver",
     "ServerGrants": "placet.hook.grants",
     "SqliteSaver": "placet.hook.savers.sqlite",
     "Tool": "placet.hook.tools",
     "ToolCall": "placet.hook.tool_call",
     "ToolConfig": "placet.hook.approval_rules",
     "ToolFeedback": "placet.hook.feedback",
+    "Wait": "placet.hook.approver",
     "requires_approval": "placet.hook.decorator",
     "resume_pending": "placet.hook.thread_resumption",
     "aresume_pending": "placet.hook.thread_resumption",
@@ -40,10 +46,16 @@ if TYPE_CHECKING:
     from placet.hook.agent import ReactAgent as ReactAgent
     from placet.hook.approval_rules import HumanInTheLoopHook as HumanInTheLoopHook
     from placet.hook.approval_rules import ToolConfig as ToolConfig
+    from placet.hook.approver import Approver as Approver
+    from placet.hook.approver import Replace as Replace
+    from placet.hook.approver import Run as Run
+    from placet.hook.approver import Wait as Wait
     from placet.hook.decorator import requires_approval as requires_approval
     from placet.hook.events import AgentResult as AgentResult
     from placet.hook.feedback import FeedbackResult as FeedbackResult
+    from placet.hook.feedback import NotRunReason as NotRunReason
     from placet.hook.feedback import ToolFeedback as ToolFeedback
+    from placet.hook.gate import Gate as Gate
     from placet.hook.grants import EmbeddedGrants as EmbeddedGrants
     from placet.hook.grants import GrantSource as GrantSource
     from placet.hook.grants import MemoryGrants as MemoryGrants

@@ -37,6 +37,8 @@ class Checkpoint:
     """How those calls of this turn ended that started and did not simply run: call id -> `CallState`."""
     tools: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """The tools that an edit may change to, for gates that do not know them: name -> schema."""
+    asked: tuple[Mapping[str, Any], ...] = ()
+    """The calls as they were asked about, for gates whose keys are chosen by others."""
     granted: GrantedCalls = field(default_factory=dict)
     """Calls of this turn that are covered by grants and wait together with others."""
     changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -116,6 +118,6 @@ _SOURCE = "_read"
 _MEMBERS = frozenset(member.name for member in fields(Checkpoint))
 _COLUMNS = frozenset({"thread_id", "rev", "stage", _SOURCE})
 """Stored beside the text, or not at all."""
-_SEQUENCES = frozenset({"messages", "started", "queued"})
+_SEQUENCES = frozenset({"messages", "started", "asked", "queued"})
 _MAPPINGS = frozenset({"verdicts", "results", "ends", "tools", "granted", "changed", "resumed", "decided"})
 _EMPTY = {"agent": "", "interruption": None, "case": None, **dict.fromkeys(_SEQUENCES | _MAPPINGS, ())}

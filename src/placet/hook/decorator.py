@@ -33,7 +33,7 @@ from placet.hook.argument_checks import (
 )
 from placet.hook.feedback import DecisionName, FeedbackResult, ToolFeedback
 from placet.hook.function_schema import build_schema
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import FailedResult, format_error, to_text
@@ -190,7 +190,7 @@ class _GatedFunction:
         self._schemas = {
             self._name: build_schema(function, leave_out=filter(None, [self._receiver]), by_name=False)
         }
-        self._gate = ApprovalGate(
+        self._gate = Gate(
             [HumanInTheLoopHook({self._name: config})],
             saver,
             agent=self._name,

@@ -29,6 +29,7 @@ from placet.hook.blocking import BlockingCaller
 from placet.hook.call_leases import CallLeases, CallStart
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.checkpoint_cache import CheckpointCache
+from placet.hook.feedback import NotRunReason
 from placet.hook.grants import GrantSource, generate_nonce
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
@@ -45,7 +46,7 @@ T = TypeVar("T")
 
 
 class GateOptions(TypedDict, total=False):
-    """What an adapter passes on to its gate; the defaults are those of ApprovalGate."""
+    """What an adapter passes on to its gate; the defaults are those of Gate."""
 
     agent: str
     """The name under which cases are opened."""
@@ -56,7 +57,7 @@ class GateOptions(TypedDict, total=False):
     clock: Callable[[], datetime]
 
 
-class ApprovalGate(BlockingCaller):
+class Gate(BlockingCaller):
     """Evaluates turns, stores decisions, and lets every call run at most once."""
 
     def __init__(
@@ -82,6 +83,7 @@ class ApprovalGate(BlockingCaller):
             may_block=saver.blocking or reviews is not None or grants is not None,
             awaits=has_async_hook(self._hooks),
         )
+        self.saver = saver
         self._cache = CheckpointCache(saver)
         self._opens_cases = reviews is not None
         self._driver = TurnDriver(
@@ -108,22 +110,28 @@ class ApprovalGate(BlockingCaller):
         new: bool = False,
         requirements: Mapping[str, ReviewRequirement] | None = None,
         unsynced: bool = False,
+        is_bound: bool = False,
     ) -> InterruptionMetadata | None:
         """Return the waiting calls of this turn, or None. Repeated, it returns the first result.
 
         Under a key whose outcome was delivered, the calls are new ones. With `new`, the turn is most
         likely new and is not looked up first. `requirements` calls are not evaluated again. `unsynced`:
-        another write follows at once.
+        another write follows at once. `is_bound`: HookError if other calls were stopped under this key.
         """
         before = None if new and self._driver.grants is None else self._cache.find(key)
         if before is not None and before.checkpoint.stage != "ready":
+            if is_bound:
+                turns.require_same_calls(before.checkpoint, calls)
             return turns.show_interruption(before.checkpoint)
         rev = 1 if before is None else before.checkpoint.rev + 1
-        steps = self._stop_steps(key, calls, requirements, rev, state or {}, schemas or {}, turn, unsynced)
+        asked = tuple(call.to_dict() for call in calls) if is_bound else ()
+        steps = self._stop_steps(
+            key, calls, requirements, rev, state or {}, schemas or {}, turn, unsynced, asked
+        )
         try:
             stopped = self._run(steps)
         except CheckpointConflict:  # another caller stopped this turn, or released it
-            return self.waiting(key) or self.stop(
+            return self.stop(
                 key,
                 calls,
                 state=state,
@@ -131,6 +139,7 @@ class ApprovalGate(BlockingCaller):
                 turn=turn,
                 requirements=requirements,
                 unsynced=unsynced,
+                is_bound=is_bound,
             )
         return self.waiting(key) if stopped is None and new else stopped
 
@@ -144,6 +153,7 @@ class ApprovalGate(BlockingCaller):
         schemas: Schemas,
         turn: int,
         unsynced: bool,
+        asked: tuple[dict[str, Any], ...],
     ) -> turns.TurnSteps[InterruptionMetadata | None]:
         stopped = yield from turns.stop(
             calls,
@@ -162,6 +172,7 @@ class ApprovalGate(BlockingCaller):
             stage="paused",
             interruption=stopped.interruption,
             tools=schemas,
+            asked=asked,
             granted=stopped.granted,
         )
         return (yield from turns.pause(thread, opens_cases=self._opens_cases, unsynced=unsynced))
@@ -170,6 +181,16 @@ class ApprovalGate(BlockingCaller):
         """Return what was stopped under this key, with the decisions so far; None if nothing was."""
         saved = self._cache.find(key)
         return None if saved is None else turns.show_interruption(saved.checkpoint)
+
+    def find_asked_call(self, key: str, call_id: str) -> ToolCall | None:
+        """Return a call of a bound turn as it was asked about; None if it is not known."""
+        checkpoint = self._cache.get_cached(key)
+        return next((ToolCall(**call) for call in checkpoint.asked if call["id"] == call_id), None)
+
+    def find_not_run_reason(self, key: str, call_id: str) -> NotRunReason | None:
+        """Return why a call did not do its work; None if it did, or if that is still open."""
+        state = turns.find_call_state(self._cache.get_cached(key), call_id)
+        return None if state is None else turns.NOT_RUN.get(state)
 
     def find_ended_calls(self, key: str) -> set[str] | None:
         """Return the calls of a stopped turn whose results are known; None if nothing was stopped."""

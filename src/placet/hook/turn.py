@@ -30,6 +30,7 @@ from placet.hook.decision_record import describe_contradictions, find_contradict
 from placet.hook.feedback import FeedbackResult, NotRunReason, ToolFeedback, Verdict, contradicts
 from placet.hook.frozen_values import replace
 from placet.hook.interruption import InterruptionMetadata, create_interruption
+from placet.hook.json_text import digest_json
 from placet.hook.result_texts import OUTCOME_UNKNOWN, FailedResult, apply_verdict, describe_refusal
 from placet.hook.tool_call import Schemas, ToolCall
 
@@ -522,6 +523,12 @@ def answer(
     if outdated is not None:
         yield WithdrawCase(outdated)
     return (yield from ask(following, opens_cases=opens_cases))
+
+
+def require_same_calls(thread: Checkpoint, calls: Sequence[ToolCall]) -> None:
+    """Raise HookError unless these calls were stopped here: a decision never counts for another call."""
+    if digest_json([call.to_dict() for call in calls]) != digest_json([*thread.asked]):
+        raise HookError("Other calls were stopped under this key. Give every turn a key of its own.")
 
 
 def supersede(thread: Checkpoint, reason: str) -> Checkpoint:

@@ -20,7 +20,7 @@ LINE_END = "\n"
 
 ChangeSign = Literal["same", "added", "removed", "gap"]
 ValuePath = tuple[str | int, ...]
-Run = tuple[str, str, str]
+DiffRun = tuple[str, str, str]
 
 _PUNCTUATION = r"!-/:-@\[-\^`{-~\u00a1-\u00bf\u2010-\u205e\u3001-\u301f\uff01-\uff0f"
 _SINGLE = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -157,7 +157,7 @@ def _compare_texts(path: ValuePath, before: str, after: str) -> Change:
     return Change(path=path, pieces=tuple(_split_pieces(runs)), words=words)
 
 
-def _list_text_runs(before: str, after: str) -> Iterator[Run]:
+def _list_text_runs(before: str, after: str) -> Iterator[DiffRun]:
     """Yield each common text with what was removed and added after it."""
     head = _find_difference(LINE_END, before, after)
     old, new = before[head:].splitlines(keepends=True), after[head:].splitlines(keepends=True)
@@ -191,15 +191,15 @@ def _find_difference(end: str, before: str, after: str) -> int:
     return before.rfind(end, 0, low) + 1
 
 
-def _list_word_runs(removed: str, added: str) -> Iterator[Run]:
+def _list_word_runs(removed: str, added: str) -> Iterator[DiffRun]:
     old, new = _PARTS.findall(removed), _PARTS.findall(added)
     for (start, end), (a, b), (c, d) in _list_pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         yield "".join(old[start:end]), "".join(old[a:b]), "".join(new[c:d])
 
 
-def _join_splinters(runs: Iterable[Run]) -> list[Run]:
+def _join_splinters(runs: Iterable[DiffRun]) -> list[DiffRun]:
     """Join two changes if the common text between them is too short to read separately."""
-    tidy: list[Run] = []
+    tidy: list[DiffRun] = []
     for same, removed, added in runs:
         if tidy and _is_splinter(tidy[-1], same, removed, added):
             kept, was, is_now = tidy.pop()
@@ -211,7 +211,7 @@ def _join_splinters(runs: Iterable[Run]) -> list[Run]:
     return tidy
 
 
-def _move_spaces_out(runs: list[Run]) -> list[Run]:
+def _move_spaces_out(runs: list[DiffRun]) -> list[DiffRun]:
     """Move a space that ends both sides of a change out of the change."""
     kept, carried = [], ""
     for same, removed, added in runs:
@@ -222,14 +222,14 @@ def _move_spaces_out(runs: list[Run]) -> list[Run]:
     return [*kept, (carried, "", "")] if carried else kept
 
 
-def _is_splinter(last: Run, same: str, removed: str, added: str) -> bool:
+def _is_splinter(last: DiffRun, same: str, removed: str, added: str) -> bool:
     before, after = max(len(last[1]), len(last[2])), max(len(removed), len(added))
     if not before or not after:
         return before > 0 and not same
     return LINE_END not in same and (len(same) <= min(before, after) or not _IS_WORD.search(same))
 
 
-def _split_pieces(runs: list[Run]) -> Iterator[Piece]:
+def _split_pieces(runs: list[DiffRun]) -> Iterator[Piece]:
     for number, (same, removed, added) in enumerate(runs):
         yield from _shorten_common_text(same, first=number == 0, last=not (removed or added))
         if removed:

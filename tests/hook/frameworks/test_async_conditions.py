@@ -33,7 +33,7 @@ from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
@@ -233,7 +233,7 @@ def test_a_hook_may_be_async(amount: int) -> None:
     model = Scripted([call("a", "pay", amount=amount)], "done")
     agent = ReactAgent("clerk", model, [till.pay], [Inspector()], MemorySaver())
     assert isinstance(agent.invoke("go"), InterruptionMetadata) is (amount > 9)
-    gate = ApprovalGate([Inspector()], MemorySaver())
+    gate = Gate([Inspector()], MemorySaver())
     stopped = gate.stop("k", [ToolCall(id="a", name="pay", arguments={"amount": amount})])
     assert (stopped is not None) is (amount > 9)
 

@@ -13,7 +13,7 @@ from placet.hook import HumanInTheLoopHook, MemorySaver, ToolCall
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import CallDecision
 from placet.hook.frameworks.call_batches import AsyncCallBatches, ThreadedCallBatches
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 from tests.waiting import eventually
 
@@ -36,8 +36,8 @@ class CountingSaver(MemorySaver):
         super().put(checkpoint, lease_for=lease_for)
 
 
-def make_decided_gate(saver: MemorySaver, **named: Any) -> ApprovalGate:
-    gate = ApprovalGate([HumanInTheLoopHook({"pay": True})], saver, **named)
+def make_decided_gate(saver: MemorySaver, **named: Any) -> Gate:
+    gate = Gate([HumanInTheLoopHook({"pay": True})], saver, **named)
     gate.stop("k", CALLS)
     gate.answer("k", EVERYONE)
     return gate
@@ -144,7 +144,7 @@ def test_of_threads_that_begin_the_same_call_one_may_run_it() -> None:
 
 
 def test_failed_batch_write_is_raised_to_every_caller() -> None:
-    queue = ThreadedCallBatches(ApprovalGate([], MemorySaver()))
+    queue = ThreadedCallBatches(Gate([], MemorySaver()))
     with pytest.raises(NothingToResume):
         queue.begin("nowhere", "c0", repeatable=False)
     with pytest.raises(NothingToResume):

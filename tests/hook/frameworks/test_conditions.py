@@ -19,7 +19,7 @@ from placet.hook import HumanInTheLoopHook, InterruptionMetadata, MemorySaver, T
 from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of
 from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
 from tests.hook.frameworks.openai_agents_harness import QUIET, ScriptedSdkModel
@@ -80,7 +80,7 @@ def test_condition_sees_coerced_booleans(framework: str, sent: Any, runs: list[b
 
 def test_a_gate_asks_about_arguments_that_no_condition_can_judge() -> None:
     schema = {"type": "object", "properties": {"force": {"type": "boolean"}}}
-    gate = ApprovalGate([FORCED], MemorySaver())
+    gate = Gate([FORCED], MemorySaver())
     for number, (force, asks) in enumerate([("true", True), (False, False)]):
         call = ToolCall(id="c1", name="wipe", arguments={"force": force})
         assert (gate.stop(str(number), [call], schemas={"wipe": schema}) is not None) is asks

@@ -11,7 +11,7 @@ from langchain.agents import create_agent
 from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
 from placet.hook.frameworks.langchain import ApprovalMiddleware
 from placet.hook.frameworks.thread_store import FrameworkThreads
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.testing.approvals import Harness, Scene, runs_in
 from placet.testing.clock import FakeClock
 from tests.hook.frameworks.langchain_harness import AsyncLangChainHarness, LangChainHarness
@@ -94,7 +94,7 @@ def test_what_a_gate_stopped_asks_again_too() -> None:
     clock, hook = FakeClock(), HumanInTheLoopHook({"execute_sql": True, "send_email": True})
     source = MemoryGrants(clock=clock)
     grant = source.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
-    gate = ApprovalGate([hook], MemorySaver(clock=clock), grants=source, clock=clock)
+    gate = Gate([hook], MemorySaver(clock=clock), grants=source, clock=clock)
     waiting = gate.stop("k", [SQL, MAIL])
     assert waiting is not None
     assert [one.id for one in waiting.undecided] == ["c2"]
@@ -110,5 +110,5 @@ def test_what_a_gate_stopped_asks_again_too() -> None:
 def test_gates_made_anew_do_not_share_what_one_was_allowed() -> None:
     source, hook = MemoryGrants(), HumanInTheLoopHook({"execute_sql": True})
     source.add(SQL, agent="agent", uses=1, lasts_for=timedelta(hours=1), granted_by="Ada")
-    gates = [ApprovalGate([hook], MemorySaver(), grants=source) for _ in range(3)]
+    gates = [Gate([hook], MemorySaver(), grants=source) for _ in range(3)]
     assert [gate.stop("t#1", [SQL]) is None for gate in gates] == [True, False, False]

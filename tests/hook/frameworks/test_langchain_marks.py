@@ -16,7 +16,7 @@ from placet.hook.answer_validation import Feedback
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
 from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, list_results, thread_config
 
@@ -40,8 +40,8 @@ class RecordingSaver(MemorySaver):
             self.began.append(checkpoint.started)
 
 
-def make_decided_gate() -> ApprovalGate:
-    gate = ApprovalGate([HumanInTheLoopHook({"pay": True})], MemorySaver())
+def make_decided_gate() -> Gate:
+    gate = Gate([HumanInTheLoopHook({"pay": True})], MemorySaver())
     gate.stop("k", CALLS)
     gate.answer("k", {call.id: "approve" for call in CALLS})
     return gate
@@ -131,7 +131,7 @@ def test_call_started_after_a_failure_begins_alone() -> None:
 
 
 def test_of_many_turns_at_once_every_call_runs() -> None:
-    gate, turns = ApprovalGate([HumanInTheLoopHook({"pay": True})], MemorySaver()), range(300)
+    gate, turns = Gate([HumanInTheLoopHook({"pay": True})], MemorySaver()), range(300)
     marks = ParallelCallStarts(gate)
     for turn in turns:
         gate.stop(f"k{turn}", CALLS)

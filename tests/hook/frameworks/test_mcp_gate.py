@@ -16,7 +16,7 @@ from placet.hook.call_leases import CallStart
 from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.call_identity import CALL_META
 from placet.hook.frameworks.mcp.policy import gate_unless_read_only, read_policy
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.testing.clock import FakeClock
 from tests.hook.frameworks.mcp_harness import text_of
 from tests.hook.frameworks.mcp_shop import ANN, ERAS, RawShop, Shop, is_waiting
@@ -379,7 +379,7 @@ def test_a_file_that_makes_no_sense_is_refused(settings: dict[str, Any]) -> None
 
 def test_an_approval_that_was_used_lets_no_process_run_the_call_that_comes_late() -> None:
     saver, call = MemorySaver(), ToolCall(id="c", name="pay", arguments=ANN)
-    early, late, later = (ApprovalGate([HumanInTheLoopHook({"pay": True})], saver) for _ in range(3))
+    early, late, later = (Gate([HumanInTheLoopHook({"pay": True})], saver) for _ in range(3))
     first = early.stop("k", [call])
     assert first is not None
     late.answer("k", first.approve_all())

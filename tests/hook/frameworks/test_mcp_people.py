@@ -15,7 +15,7 @@ from placet.hook.case_outcome import CaseOutcome
 from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.call_identity import CALL_META
 from placet.hook.frameworks.mcp.results import HELD_META
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.grants import MemoryGrants
 from placet.hook.result_texts import OUTCOME_UNKNOWN
 from placet.hook.savers.saver import SavedCheckpoint
@@ -197,7 +197,7 @@ def test_a_gate_that_runs_for_long_forgets_calls_that_nobody_came_for() -> None:
         assert is_waiting(await client.call_tool("pay", {"to": "Eve"}))
         dying = next(each for each in shop.proxy.waiting() if each.tool_feedbacks[0].arguments == ANN)
         shop.proxy.answer(dying.thread_id, dying.approve_all())
-        assert ApprovalGate([], saver, clock=clock).begin(dying.thread_id, dying.tool_feedbacks[0].id).run
+        assert Gate([], saver, clock=clock).begin(dying.thread_id, dying.tool_feedbacks[0].id).run
         purging = asyncio.create_task(shop.proxy.purge_periodically(timedelta(milliseconds=10)))
         shop.proxy.purge()
         assert (len(saver.list_threads("paused")), len(saver.list_threads("running"))) == (1, 1)
@@ -218,7 +218,7 @@ def test_a_gate_that_died_in_a_call_leaves_it_alone_once_its_lease_is_over() -> 
         await client.call_tool("pay", ANN)
         found = shop.waiting()
         shop.approve()
-        died = ApprovalGate([shop.hook], shop.named["saver"], clock=clock)
+        died = Gate([shop.hook], shop.named["saver"], clock=clock)
         assert died.begin(found.thread_id, found.tool_feedbacks[0].id).run
         assert "still running" in text_of(await client.call_tool("pay", ANN))
         clock.advance(timedelta(hours=1))

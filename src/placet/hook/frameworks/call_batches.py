@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from placet.hook.call_leases import CallStart
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 
 _Batch = dict[str, tuple[Any, asyncio.Future[Any]]]
 """Call id -> its argument of the write, and the future that waits for it."""
@@ -20,7 +20,7 @@ BatchWrite = Callable[..., dict[str, Any]]
 class AsyncCallBatches:
     """Batches calls on an event loop: calls of the same loop iteration share one write."""
 
-    def __init__(self, gate: ApprovalGate) -> None:
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._batches: dict[Any, _Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,7 +121,7 @@ class _PendingBatch:
 class ThreadedCallBatches:
     """Batches calls from threads: while one thread writes, others queue and share the next write."""
 
-    def __init__(self, gate: ApprovalGate) -> None:
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._writing, self._lock = threading.Lock(), threading.Lock()
         self._pending: dict[Any, _PendingBatch] = {}

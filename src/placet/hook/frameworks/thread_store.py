@@ -29,7 +29,7 @@ from placet.hook.decision_record import describe_contradictions, find_contradict
 from placet.hook.feedback import FeedbackResult
 from placet.hook.frameworks.call_batches import AsyncCallBatches
 from placet.hook.frozen_values import replace
-from placet.hook.gate import ApprovalGate, GateOptions
+from placet.hook.gate import Gate, GateOptions
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.json_text import digest_json
@@ -109,7 +109,7 @@ class FrameworkThreads:
         self._heartbeat = Heartbeat(self._lease_for)
         # With reviews, sync before the case is opened; without, the thread is saved right after, synced.
         self._stops_unsynced = not options.get("reviews")
-        self.gate = ApprovalGate(self.hooks, saver, **options)
+        self.gate = Gate(self.hooks, saver, **options)
         self._marks = AsyncCallBatches(self.gate)
 
     async def evaluate(

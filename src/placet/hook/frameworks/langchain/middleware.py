@@ -79,7 +79,7 @@ from placet.hook.frameworks.langchain.interrupts import (
 )
 from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
 from placet.hook.frameworks.thread_store import RUNNING_DECISIONS
-from placet.hook.gate import ApprovalGate, GateOptions
+from placet.hook.gate import Gate, GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import CANCELLED_BY_MESSAGE, describe_failure
 from placet.hook.savers.saver import Saver
@@ -140,7 +140,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         super().__init__()
         require_hooks(hooks)
         require_known_options(options, GateOptions.__annotations__)
-        self._gate = ApprovalGate(hooks, saver, **options)
+        self._gate = Gate(hooks, saver, **options)
         self._hooks = hooks
         self._decided_turns: dict[str, DecidedTurn] = {}  # decided turns cannot change, so they are cached
         self._waiting_turns: dict[str, None] = {}
@@ -598,7 +598,7 @@ def _refuse_contradiction(agent: Any, feedback: Feedback, thread_id: str, values
                     raise AlreadyDecided(error.message, outcome=values, **error.details) from None
 
 
-def _find_gates(agent: Any) -> list[ApprovalGate]:
+def _find_gates(agent: Any) -> list[Gate]:
     """Return the gates of the agent's approval middleware, and of that of graphs inside it."""
     inner = (
         [graph for _, graph in agent.get_subgraphs(recurse=True)] if hasattr(agent, "get_subgraphs") else []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from placet.errors import ThreadBusy
 from placet.hook.call_leases import CallStart
 from placet.hook.frameworks.call_batches import ThreadedCallBatches
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 
 MAX_PARALLEL_CALLS = 4
 """Up to this many calls have a thread each, however few threads LangGraph has."""
@@ -19,7 +19,7 @@ FindParallelCalls = Callable[[], Mapping[str, bool]]
 class ParallelCallStarts:
     """Starts calls at a gate: the first call starts all that LangGraph runs with it."""
 
-    def __init__(self, gate: ApprovalGate) -> None:
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._queue = ThreadedCallBatches(gate)
         self._lock = threading.Lock()

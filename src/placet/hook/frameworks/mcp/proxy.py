@@ -52,7 +52,7 @@ from placet.hook.frameworks.mcp.case_errors import CaseErrorRecorder
 from placet.hook.frameworks.mcp.policy import TOOL_CHANGED, TOOL_STATE, UnlistedToolHook, is_unchanged
 from placet.hook.frameworks.mcp.retention import PREFIX, PURGE_INTERVAL, RETAIN_FOR, purge_calls
 from placet.hook.frameworks.mcp.upstream import McpUpstream, ToolsChanged
-from placet.hook.gate import ApprovalGate
+from placet.hook.gate import Gate
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
@@ -121,7 +121,7 @@ class ApprovalProxy:
         self._hooks = (*hooks, UnlistedToolHook())
         self._are_rules_checked = False
         self._reviews = None if reviews is None else CaseErrorRecorder(reviews)
-        self._gate_for: Callable[[str], ApprovalGate] = lambda agent: ApprovalGate(
+        self._gate_for: Callable[[str], Gate] = lambda agent: Gate(
             self._hooks,
             saver,
             agent=agent,
@@ -130,7 +130,7 @@ class ApprovalProxy:
             lease_for=lease_for,
             clock=clock,
         )
-        self._gates: dict[str, ApprovalGate] = {}
+        self._gates: dict[str, Gate] = {}
         self._turns = itertools.count(1)
         self._open_requests: Counter[str] = Counter()  # how many requests of this process wait for a call
         self._received: dict[str, str] = {}  # those calls whose outcome a request has received
@@ -227,7 +227,7 @@ class ApprovalProxy:
 
     async def _stop(
         self,
-        gate: ApprovalGate,
+        gate: Gate,
         key: str,
         call: ToolCall,
         state: dict[str, Any],
@@ -259,7 +259,7 @@ class ApprovalProxy:
         self,
         ctx: Ctx,
         params: CallToolRequestParams,
-        gate: ApprovalGate,
+        gate: Gate,
         stopped: InterruptionMetadata,
         progress: results.ProgressReporter,
     ) -> tuple[InterruptionMetadata, CallAnswer | None]:
@@ -296,7 +296,7 @@ class ApprovalProxy:
         )
         return interruption, response
 
-    async def _poll(self, gate: ApprovalGate, interruption: InterruptionMetadata) -> InterruptionMetadata:
+    async def _poll(self, gate: Gate, interruption: InterruptionMetadata) -> InterruptionMetadata:
         """Return the interruption with new decisions; if the review server is unavailable, without."""
         key = interruption.thread_id
         try:
@@ -318,7 +318,7 @@ class ApprovalProxy:
 
     async def _check_tool_unchanged(
         self,
-        gate: ApprovalGate,
+        gate: Gate,
         interruption: InterruptionMetadata,
         decided: ToolFeedback,
         state: dict[str, Any],
@@ -344,7 +344,7 @@ class ApprovalProxy:
     async def _run(
         self,
         params: CallToolRequestParams,
-        gate: ApprovalGate,
+        gate: Gate,
         interruption: InterruptionMetadata,
         asked: ToolCall,
         decided: ToolFeedback,
@@ -378,7 +378,7 @@ class ApprovalProxy:
         return await keep(result)
 
     async def _store_result(
-        self, gate: ApprovalGate, key: str, asked: ToolCall, ran: ToolCall, result: CallToolResult
+        self, gate: Gate, key: str, asked: ToolCall, ran: ToolCall, result: CallToolResult
     ) -> CallToolResult:
         """Return the result for the client, and store it for later requests."""
         shown = results.announce_edit(result, asked, ran, self._upstream.tools.get(asked.name))
@@ -389,7 +389,7 @@ class ApprovalProxy:
             logger.warning("result_not_stored call=%s", key, exc_info=error)
         return shown
 
-    async def _begin(self, gate: ApprovalGate, decided: InterruptionMetadata, call_id: str) -> CallStart:
+    async def _begin(self, gate: Gate, decided: InterruptionMetadata, call_id: str) -> CallStart:
         key, until = decided.thread_id, time.monotonic() + self._wait_for
         while True:
             try:
@@ -436,7 +436,7 @@ class ApprovalProxy:
         except PlacetError as error:
             logger.warning("outcome_not_deleted", exc_info=error)
 
-    def _gate(self, client: str, tool: Tool | None = None) -> ApprovalGate:
+    def _gate(self, client: str, tool: Tool | None = None) -> Gate:
         place = call_identity.describe_server(self._server_info, self._scope, tool)
         name = f"{self._agent or client or 'assistant'}{place}"
         while name not in self._gates and len(self._gates) >= MAX_CLIENTS:
