@@ -12,6 +12,7 @@ CHANGES = {
     "prompt": "Send the newsletter to 1,201 readers?",
     "message": "Another message",
     "context": {"subject": "Spring", "recipients": 1201},
+    "page_only": ("subject",),
     "actions": ("approve",),
     "affirmative_actions": ("approve",),
     "inline_actions": (),

@@ -31,6 +31,8 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str
     message: str
     context: dict[str, Any] = {}
+    page_only: tuple[str, ...] = ()
+    """The fields of the context that only the page shows. They are never sent to the agent."""
     actions: tuple[str, ...] = ()
     affirmative_actions: tuple[str, ...] = ()
     inline_actions: tuple[str, ...] | None = None

@@ -50,7 +50,7 @@ def build_human_input_required(
         default_action=case.default_action,
         created_at=case.created_at,
         expires_at=case.expires_at,
-        context=build_wire_context(offer.context) or None,
+        context=_build_wire_context(offer) or None,
         reminder_at=case.reminders[0] if len(case.reminders) == 1 else case.reminders or None,
         previous_case_id=case.previous_case_id,
         surface=offer.surface,
@@ -77,8 +77,11 @@ def _describe_caller(case: Case, offer: Offer) -> dict[str, Any]:
     return names
 
 
-def build_wire_context(context: dict[str, Any]) -> dict[str, Any]:
-    """Return the context as the published schemas allow it, with a form in its wire shape."""
+def _build_wire_context(offer: Offer) -> dict[str, Any]:
+    """Return what the agent gets of the context, as the published schemas allow it."""
+    context = offer.context
+    if offer.page_only:
+        context = {name: value for name, value in context.items() if name not in offer.page_only}
     if "form" not in context:
         return context
     return {**context, "form": form_to_wire(parse_form(context["form"]))}

@@ -61,8 +61,9 @@ def prepare_offer(
     if draft.default_action == "approve" and four_eyes:
         raise ValidationFailed("default_action: approve is not allowed under the four-eyes rule.")
     _check_texts(draft)
-    _check_context(draft.context, limits)
-    context = rules.prepare(draft.context)
+    _check_page_context(draft)
+    _check_context(draft.shown_context, limits)
+    context = rules.prepare(draft.shown_context)
     if "form" in context and not rules.reads_form:
         parse_form(context["form"])  # the published schemas define its shape for every type
     return Offer(
@@ -70,6 +71,7 @@ def prepare_offer(
         prompt=draft.prompt,
         message=draft.message or draft.prompt,
         context=context,
+        page_only=tuple(draft.page_context),
         actions=_list_actions(draft, rules),
         affirmative_actions=_list_affirmative_actions(draft),
         only_reviewer=draft.only_reviewer,
@@ -207,6 +209,18 @@ def _check_texts(draft: CaseDraft) -> None:
         parse_surface(msgspec.to_builtins(draft.surface))
     if draft.verification_policy is not None:
         _encode_json("verification_policy", draft.verification_policy)
+
+
+def _check_page_context(draft: CaseDraft) -> None:
+    if twice := draft.context.keys() & draft.page_context.keys():
+        raise ValidationFailed(
+            f"page_context.{quote(min(twice))}: context has this name too. Send it in one of the two."
+        )
+    if draft.page_context and draft.inline_actions:
+        raise ValidationFailed(
+            "inline_actions: a case with page_context is answered on its page only, because nobody else sees "
+            "all of it. Leave out one of the two."
+        )
 
 
 def _check_context(context: dict[str, Any], limits: Limits) -> None:

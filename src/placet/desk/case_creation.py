@@ -136,7 +136,7 @@ class CaseCreator:
         hold: BuildHold | None,
         max_context_bytes: int | None = None,
     ) -> CreatedCase:
-        rules = self._find_rules(draft.type, draft.context)
+        rules = self._find_rules(draft.type, draft.shown_context)
         limits = self._limits
         if max_context_bytes is not None:
             limits = replace(limits, max_context_bytes=max_context_bytes)
@@ -151,9 +151,10 @@ class CaseCreator:
                 case = replace(case, callback_url=None)  # the agent asked for it, not the service
                 warnings += (f"hitl_{refusal.message} Poll instead.",)
         body = self._build_body(case, offer, credentials, warnings)
-        await self._quotas.check(case.owner, len(body))
+        size = len(body) + (len(msgspec.json.encode(draft.page_context)) if draft.page_context else 0)
+        await self._quotas.check(case.owner, size)
         # Reserved before anything else is awaited: requests at the same time must see each other.
-        with self._quotas.reserve(case.owner, len(body)):
+        with self._quotas.reserve(case.owner, size):
             await self._schemas.check(case.owner, rules, offer.context)
             return await self._write(case, offer, body, principal, repeatable, hold)
 

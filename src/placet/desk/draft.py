@@ -60,6 +60,13 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     context: Annotated[dict[str, Any], _describe("What the person needs to see and choose from.")] = field(
         default_factory=dict
     )
+    page_context: Annotated[
+        dict[str, Any],
+        _describe(
+            "More context, which only the review page shows. It is not sent to the agent, and a case that has "
+            "it cannot be answered inline."
+        ),
+    ] = field(default_factory=dict)
     timeout: Annotated[
         TimeoutText | None,
         _describe("How long the case stays open: 30m, 24h, 7d, 1d12h, PT24H, P7D."),
@@ -129,11 +136,18 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     service: Annotated[Name | None, _describe("The name of the service, as shown to the person.")] = None
     agent: Annotated[Name | None, _describe("The name of the agent, as shown to the person.")] = None
 
+    @property
+    def shown_context(self) -> dict[str, Any]:
+        """The whole context that the reviewer sees."""
+        return {**self.context, **self.page_context} if self.page_context else self.context
+
 
 def draft_from(fields: dict[str, Any]) -> CaseDraft:
     """Return the draft from plain Python values. Raises ValidationFailed, naming the invalid field."""
-    if "context" in fields:
+    for name in ("context", "page_context"):
+        if name not in fields:
+            continue
         # Lists instead of sets: the digest must not depend on the order in which a set is stored.
         with suppress(TypeError, ValueError, RecursionError):  # the conversion reports what is wrong
-            fields = {**fields, "context": msgspec.to_builtins(fields["context"])}
+            fields = {**fields, name: msgspec.to_builtins(fields[name])}
     return convert_input(fields, CaseDraft, ValidationFailed, "draft")
