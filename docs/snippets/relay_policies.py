@@ -6,8 +6,8 @@ from placet.errors import ValidationFailed
 from placet.ports.detector import Match, Scan, Scannable
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import load_detectors
-from placet.relay.policies.policy import Leg, create_policy, parse_policy_draft
-from placet.relay.policies.policy_set import PolicySet
+from placet.relay.policy.policy import Leg, create_policy, parse_policy_draft
+from placet.relay.policy.policy_set import PolicySet
 
 
 class Shouting:

@@ -14,9 +14,8 @@ from bench.relay.raw import PREFIX as RAW
 from bench.session import Pace
 from placet.desk import clock
 from placet.ports.detector import Scannable
-from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.policies.policy import build_rule
-from placet.relay.policies.policy_file import parse_policy_file
+from placet.relay.detectors.regex import RegexDetector
+from placet.relay.policy.policy import build_rule, parse_policy_file
 
 Bench = tuple[RelayBench, Relay, str]
 

@@ -19,7 +19,7 @@ from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable
 from placet.http.operations import LocalOperations
 from placet.ports.store import Store
 from placet.relay.api.audit import AuditApi
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.settings import GroupSettings, RelaySettings
 from placet.stores.sqlite import SqliteStore
 from tests.cli.process import placet

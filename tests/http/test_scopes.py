@@ -21,7 +21,7 @@ from placet.http.route import ApiRequest, HttpApi, Route, RouteGroup, check_decl
 from placet.mcp.http_transport import MCP_ROUTE
 from placet.ports.identity import ALL_SCOPES, Principal
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, GrpcSettings, RelaySettings
-from placet.relay.tenant_membership import PERMISSIONS
+from placet.relay.tenants import PERMISSIONS
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
 from tests.relay.sample_records import POLICY, SampleRecords, build_message_call
 from tests.server.running import RunningServer, running

@@ -9,11 +9,11 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.verdict import PASS, QuickCheck, StreamVerdict, Verdict
-from placet.relay.subscriptions import Subscription
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.verdict import PASS, QuickCheck, StreamVerdict, Verdict
 from placet.relay.tasks.task_repository import IdKind, Task, TaskWriteOptions, task_from_row
+from placet.relay.tenants import Subscription
 from placet.relay.write_queue import TaskKey
 
 

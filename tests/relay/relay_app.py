@@ -13,18 +13,14 @@ from placet.ports.identity import Principal
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.bootstrap import build_relay_app
 from placet.relay.inspection.message_inspector import MessageInspector
-from placet.relay.push.encryption import SecretBox
-from placet.relay.push.outbox import PushOutbox
-from placet.relay.push.push_proxy import PushProxy
-from placet.relay.push.webhooks import WebhookRepository
-from placet.relay.registry.live_registry import LiveRegistry
-from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.push import PushOutbox, PushProxy, SecretBox, WebhookRepository
+from placet.relay.registry import LiveRegistry, snapshot_from_settings
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.traffic.proxy import RelayApp
-from placet.relay.upstream.agent_availability import AgentAvailability
+from placet.relay.upstream.agent_client import AgentAvailability
 from tests.relay.fakes import MemoryTaskRepository
 
 

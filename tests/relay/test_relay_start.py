@@ -23,7 +23,7 @@ relays = asyncio.run(main())
 read = sorted(name for name in sys.modules if name.startswith("placet.relay."))
 print(relays, *read)
 """
-LIGHT = {"retention_policy", "route_addresses", "settings", "subscriptions", "tenant_membership"}
+LIGHT = {"route_addresses", "settings", "tenants"}
 """What the settings are made of, and the paths that the server leaves to the relay."""
 
 

@@ -26,7 +26,7 @@ from placet.relay.settings import (
     GrpcSettings,
     RelaySettings,
 )
-from placet.relay.tenant_membership import PERMISSIONS
+from placet.relay.tenants import PERMISSIONS
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
 from tests.relay.sample_records import SampleRecords, build_message_call
 from tests.server.running import RunningServer, running

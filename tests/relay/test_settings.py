@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from placet.cli.settings import settings as settings_command
 from placet.errors import SettingsError
-from placet.relay.registry.registry_snapshot import check_credentials, snapshot_from_settings
+from placet.relay.registry import check_credentials, snapshot_from_settings
 from placet.settings import Settings, build_settings, load
 
 FILE = """

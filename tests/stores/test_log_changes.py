@@ -16,7 +16,7 @@ from placet.desk.log_checkpoints import build_checkpoint
 from placet.desk.log_verification import LogTotals, verify_log
 from placet.ports.store import Store
 from placet.protocol.poll import RespondedBy
-from placet.relay.audit.retention_job import strip_bodies
+from placet.relay.audit.retention import strip_bodies
 from placet.stores.sqlite import in_memory
 from placet.testing.clock import DAYBREAK
 from placet.testing.desk import ACME, DeskForTests, desk_for_tests

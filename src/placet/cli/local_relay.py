@@ -20,18 +20,15 @@ from placet.relay.api.groups import GroupsApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
-from placet.relay.audit.event_factory import AuditEventFactory
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_event import AuditEventFactory
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import load_replay_detectors
-from placet.relay.registry.live_registry import LiveRegistry
-from placet.relay.registry.registry_editor import RegistryEditor
-from placet.relay.registry.registry_snapshot import ADMIN, snapshot_from_settings
+from placet.relay.registry import ADMIN, LiveRegistry, RegistryEditor, snapshot_from_settings
 from placet.relay.route_addresses import AGENT_PROXY
 from placet.relay.settings import TENANT, RelaySettings, parse_networks
-from placet.relay.subscriptions import DEFAULT_TENANT
-from placet.relay.tenant_membership import PERMISSIONS, Membership
+from placet.relay.tenants import DEFAULT_TENANT, PERMISSIONS, Membership
 from placet.settings import Settings
 
 OPERATOR = Principal(name="operator", scopes=frozenset({ADMIN}))

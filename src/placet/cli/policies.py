@@ -23,8 +23,8 @@ from placet.cli.policy_files import FILE, read_policies
 from placet.cli.relay_operations import run_policies
 from placet.cli.results import print_result
 from placet.http.operations import Operations
-from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.policy import MESSAGE_LEGS, Leg
+from placet.relay.policy.evaluation import Outcome
+from placet.relay.policy.policy import MESSAGE_LEGS, Leg
 from placet.text.characters import mark_hidden
 
 EXIT_CODES = {Outcome.MASK: 10, Outcome.HOLD: 11, Outcome.BLOCK: 12}

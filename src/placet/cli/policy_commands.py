@@ -14,7 +14,7 @@ from placet.cli.relay_operations import add_location_options, run_policies
 from placet.cli.results import print_result
 from placet.errors import PlacetError, ValidationFailed
 from placet.http.operations import Operations, call_all_pages
-from placet.relay.policies.policy import Policy
+from placet.relay.policy.policy import Policy
 from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line
 

@@ -9,11 +9,11 @@ import msgspec
 from placet.desk import clock
 from placet.ports.detector import Scannable
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
-from placet.relay.detectors.presidio import PresidioDetector
+from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
-from placet.relay.policies.evaluation import Evaluation
-from placet.relay.policies.policy import Leg, Policy
-from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.policy import Leg, Policy
+from placet.relay.policy.policy_set import AppliedPolicy, PolicySet
 
 START_TIMEOUT = timedelta(seconds=120)
 """Long enough to load Presidio."""

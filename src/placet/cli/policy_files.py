@@ -9,8 +9,7 @@ import msgspec
 
 from placet.desk import clock
 from placet.errors import PlacetError
-from placet.relay.policies.policy import Policy
-from placet.relay.policies.policy_file import parse_policy_file
+from placet.relay.policy.policy import Policy, parse_policy_file
 
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
 _DRAFT = ("name", "description", "config", "validFrom", "validTo")

@@ -12,7 +12,7 @@ from placet.cli.relay_operations import run_registry
 from placet.cli.results import print_result
 from placet.http.operations import Operations, call_all_pages
 from placet.relay.settings import VARIABLE
-from placet.relay.subscriptions import DEFAULT_TENANT
+from placet.relay.tenants import DEFAULT_TENANT
 
 
 @click.group(cls=CommandGroup)

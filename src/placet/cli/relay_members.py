@@ -13,7 +13,7 @@ from placet.cli.relay_operations import add_location_options, run_registry
 from placet.cli.results import print_result
 from placet.errors import CaseNotFound, PlacetError, RelayConflict
 from placet.http.operations import Operations, call_all_pages
-from placet.relay.tenant_membership import PERMISSIONS
+from placet.relay.tenants import PERMISSIONS
 
 NOT_FOUND, CONFLICT = 404, 409
 ATTEMPTS = 10

@@ -6,7 +6,7 @@ from typing import Any
 
 from placet.errors import ValidationFailed
 from placet.ports.identity import Principal
-from placet.relay.call_limits import RelayLimits
+from placet.relay.settings import RelayLimits
 
 Scope = MutableMapping[str, Any]
 AsgiMessage = MutableMapping[str, Any]

@@ -30,12 +30,9 @@ from placet.relay.api.replays import ReplayApi
 from placet.relay.api.table import RELAY_TAGS
 from placet.relay.api.tenant import TenantApi
 from placet.relay.asgi import App, Authenticate, ReadBody
-from placet.relay.audit.audit_log import AuditLog
-from placet.relay.audit.retention_job import RetentionJob
-from placet.relay.audit.stored_audit_log import StoredAuditLog
-from placet.relay.audit.tenant_retention import TenantRetention
-from placet.relay.call_limits import limits_from_settings
-from placet.relay.detectors.presidio import PresidioDetector
+from placet.relay.audit.audit_log import AuditLog, StoredAuditLog
+from placet.relay.audit.retention import RetentionJob, TenantRetention
+from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.holds.case_draft import build_case_owner
 from placet.relay.holds.hold_notifier import HoldNotifier
@@ -47,31 +44,24 @@ from placet.relay.inspection.policy_cache import PolicyCache, read_settings_poli
 from placet.relay.inspection.policy_inspector import PolicyInspector
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import load_replay_detectors
-from placet.relay.policies.policy import Policy
-from placet.relay.push.courier import COURIER, PushCourier
-from placet.relay.push.encryption import SecretBox
-from placet.relay.push.outbox import PushOutbox
-from placet.relay.push.push_proxy import PushProxy
-from placet.relay.push.webhooks import WebhookRepository
-from placet.relay.registry.live_registry import LiveRegistry
-from placet.relay.registry.registry_editor import RegistryEditor
-from placet.relay.registry.registry_snapshot import check_credentials, snapshot_from_settings
+from placet.relay.policy.policy import Policy
+from placet.relay.push import COURIER, PushCourier, PushOutbox, PushProxy, SecretBox, WebhookRepository
+from placet.relay.registry import LiveRegistry, RegistryEditor, check_credentials, snapshot_from_settings
 from placet.relay.route_addresses import AGENT_PROXY, WEBHOOKS
-from placet.relay.settings import RelaySettings, parse_networks
-from placet.relay.subscriptions import Registry
+from placet.relay.settings import RelaySettings, limits_from_settings, parse_networks
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import StoredTaskRepository, TaskRepository
 from placet.relay.tasks.task_waiters import TaskWaiters
+from placet.relay.tenants import Registry
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.forwarding import HeldMessageForwarder
 from placet.relay.traffic.hold_courier import RelayCourier
 from placet.relay.traffic.proxy import RelayApp
 from placet.relay.traffic.resumption import HoldResumer
 from placet.relay.traffic.webhook_endpoint import WebhookEndpoint
-from placet.relay.upstream.agent_availability import AgentAvailability
 from placet.relay.upstream.agent_cards import AgentCardCache
-from placet.relay.upstream.agent_client import AgentClient
+from placet.relay.upstream.agent_client import AgentAvailability, AgentClient
 
 if TYPE_CHECKING:
     from placet.relay.grpc.server import GrpcServer

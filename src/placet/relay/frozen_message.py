@@ -10,7 +10,7 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect, Operation
 from placet.relay.a2a.errors import RpcId
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.policies.policy import Leg
+from placet.relay.policy.policy import Leg
 
 HoldKind = Literal["request", "response", "input"]
 """A held call to the agent, a held response of the agent, or a held request of the agent for input."""

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from placet.ports.hold_store import HoldRow
 from placet.relay.frozen_message import FrozenMessage, MessageFrame
-from placet.relay.subscriptions import CallerKind
 from placet.relay.task_reasons import PolicyLevel
+from placet.relay.tenants import CallerKind
 
 DetectionSource = Literal["POLICY_ESCALATION", "AGENT_INPUT_REQUIRED", "PUSH_NOTIFICATION"]
 ResolutionAction = Literal["APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN"]

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 
 from placet.ports.config_store import ConfigRecord
-from placet.relay.tenant_membership import Membership
+from placet.relay.tenants import Membership
 
 T = TypeVar("T")
 P_co = TypeVar("P_co", covariant=True)

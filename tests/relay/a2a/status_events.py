@@ -2,10 +2,9 @@
 
 from datetime import datetime
 
-from placet.relay.a2a.builders import build_task, wrap_rpc_result
 from placet.relay.a2a.dialects import TERMINAL, Dialect, TaskState
 from placet.relay.a2a.errors import RpcId
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_format import Json, build_task, wrap_rpc_result
 
 
 def build_status_event(

@@ -10,7 +10,7 @@ from a2a.types import a2a_pb2
 from google.protobuf.descriptor import Descriptor  # type: ignore[import-untyped]
 from pydantic import BaseModel
 
-from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.call import parse_call
 from placet.relay.a2a.reply import parse_reply
 from placet.relay.a2a.text_extraction import FIELD_NAMES
 

@@ -15,14 +15,7 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placet.relay.a2a.builders import (
-    build_message,
-    build_task,
-    build_task_reply,
-    build_text_part,
-)
-from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.call_parsing import CallParseError, parse_call
+from placet.relay.a2a.call import A2ACall, CallParseError, parse_call
 from placet.relay.a2a.dialects import (
     DIALECTS,
     REST_0_3,
@@ -35,11 +28,17 @@ from placet.relay.a2a.dialects import (
     format_state,
 )
 from placet.relay.a2a.errors import A2AError, build_error_body, get_error_status
-from placet.relay.a2a.message_digest import digest_message
-from placet.relay.a2a.reply import A2AReply, parse_reply
+from placet.relay.a2a.json_format import (
+    build_message,
+    build_task,
+    build_task_reply,
+    build_text_part,
+    get_parts,
+    replace_task_id,
+    translate_part,
+)
+from placet.relay.a2a.reply import A2AReply, digest_message, parse_reply
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
-from placet.relay.a2a.task_id_replacement import replace_task_id
-from placet.relay.a2a.translation import get_parts, translate_part
 from placet.relay.task_reasons import (
     HitlHeld,
     HitlHeldAgentInputRequired,

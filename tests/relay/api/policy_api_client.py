@@ -20,15 +20,14 @@ from placet.relay.api.evaluation import EvaluationApi
 from placet.relay.api.policies import PolicyApi
 from placet.relay.api.policy_groups import PolicyGroupApi
 from placet.relay.api.replays import ReplayApi
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.policy_repository import PolicyRepository
-from placet.relay.policies.policy import Policy
-from placet.relay.registry.live_registry import LiveRegistry
-from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.policy.policy import Policy
+from placet.relay.registry import LiveRegistry, snapshot_from_settings
 from placet.relay.settings import AgentSettings, RelaySettings
-from placet.relay.tenant_membership import PERMISSIONS, Membership, require_permissions
+from placet.relay.tenants import PERMISSIONS, Membership, require_permissions
 from placet.testing.clock import FakeClock
 
 

@@ -7,10 +7,9 @@ from placet.errors import CaseNotFound, SettingsError
 from placet.http.route import HttpApi, OperationAddress
 from placet.ports.identity import Principal
 from placet.relay.api.access import RelayAccess, RelayRequest, RelayRouteGroup
-from placet.relay.registry.live_registry import LiveRegistry
-from placet.relay.registry.registry_snapshot import snapshot_from_settings
+from placet.relay.registry import LiveRegistry, snapshot_from_settings
 from placet.relay.settings import RelaySettings
-from placet.relay.tenant_membership import Membership
+from placet.relay.tenants import Membership
 
 things = RelayRouteGroup(tag="Things", read="AGENTS:READ", write="AGENTS:WRITE")
 nobodys = RelayRouteGroup(tag="Nobody's", read="DREAMS:READ", write="DREAMS:WRITE")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from placet.errors import CaseNotFound, PlacetError, RelayConflict, ValidationFailed
-from placet.relay.policies.policy import Leg
+from placet.relay.policy.policy import Leg
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from tests.relay.api.policy_api_client import PolicyApiClient, open_policy_api
 from tests.relay.policies.samples import build_regex_draft

@@ -15,7 +15,7 @@ from placet.errors import (
     Unavailable,
     ValidationFailed,
 )
-from placet.relay.policies.records import build_revision_record
+from placet.relay.policy.policy_set import build_revision_record
 from tests.relay.api.policy_api_client import PolicyApiClient
 from tests.relay.policies.samples import build_entity_draft, build_plugin_draft, build_regex_draft
 

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from placet.errors import CaseNotFound, NotPermitted, RateLimited, ValidationFailed
-from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
-from placet.relay.tenant_membership import PERMISSIONS
+from placet.relay.tenants import PERMISSIONS, RegisteredAgent, RegisteredCaller, Subscription
 from tests.relay.api.policy_api_client import PolicyApiClient
 from tests.relay.policies.samples import build_regex_draft
 

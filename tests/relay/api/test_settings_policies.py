@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from placet.cli.main import cli
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
-from placet.relay.policies.policy_file import parse_policy_file
+from placet.relay.policy.policy import parse_policy_file
 from placet.relay.settings import RelaySettings
 from tests.relay.api.policy_api_client import PolicyApiClient, open_policy_api
 from tests.relay.policies.samples import NOW, build_regex_draft

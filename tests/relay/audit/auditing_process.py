@@ -7,7 +7,7 @@ import time
 
 from placet.desk import clock
 from placet.ports.hold_store import HoldRow
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.stores.sqlite import SqliteStore
 from placet.testing.relay_samples import create_held_case
 from tests.relay.audit.samples import build_subscription

@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.call import A2ACall, parse_call
 from placet.relay.a2a.reply import A2AReply, parse_reply
-from placet.relay.policies.binding import BindingLevel
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import PolicyAction
-from placet.relay.subscriptions import CallerKind, RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.policy.binding import BindingLevel
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import PolicyAction
+from placet.relay.tenants import CallerKind, RegisteredAgent, RegisteredCaller, Subscription
 
 SSN = "536-22-8764"
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from placet.ports.audit_store import AuditRow
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.settings import GroupSettings, RelaySettings, TenantSettings
 from tests.relay.audit.samples import build_subscription
 from tests.server.running import RunningServer, running

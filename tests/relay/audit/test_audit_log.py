@@ -14,10 +14,9 @@ from placet.errors import Unavailable, ValidationFailed
 from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.identity import Principal
 from placet.relay import write_queue
-from placet.relay.audit.audit_event import AuditEvent
-from placet.relay.audit.event_factory import MAX_ID_LENGTH
-from placet.relay.audit.stored_audit_log import StoredAuditLog
-from placet.relay.tenant_membership import Membership
+from placet.relay.audit.audit_event import MAX_ID_LENGTH, AuditEvent
+from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.tenants import Membership
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import Exchange
 from placet.relay.write_queue import BATCH, MAX_UNBUILT

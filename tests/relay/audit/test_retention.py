@@ -12,12 +12,10 @@ from placet.errors import RelayConflict, SettingsError
 from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.audit.retention_job import BATCH, RetentionJob
-from placet.relay.audit.stored_audit_log import StoredAuditLog
-from placet.relay.audit.tenant_retention import TenantRetention
-from placet.relay.retention_policy import PayloadMode, RetentionPolicy
+from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.retention import EVENT_BATCH, RetentionJob, TenantRetention
 from placet.relay.settings import RelaySettings, TenantSettings, check_relay
-from placet.relay.tenant_membership import Membership
+from placet.relay.tenants import Membership, PayloadMode, RetentionPolicy
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import build_subscription
@@ -105,7 +103,7 @@ async def test_turning_bodies_off_erases_stored_bodies():
 async def test_many_events_are_erased_in_batches(tmp_path):
     store = await SqliteStore.open(tmp_path / "audit.db")
     desk = RetentionKit(store, FakeClock(), acme=build_retention_policy())
-    count = BATCH * 2 + 7
+    count = EVENT_BATCH * 2 + 7
     await desk.note("acme", *(str(number) for number in range(count)))
     desk.clock.advance(timedelta(days=3))
     assert await desk.retention.run_once() == count

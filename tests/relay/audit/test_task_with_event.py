@@ -19,7 +19,7 @@ from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.task_store import TaskRow
 from placet.relay import write_queue
 from placet.relay.a2a.errors import A2AError
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskEnding, row_from_task

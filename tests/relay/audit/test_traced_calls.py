@@ -9,8 +9,8 @@ import pytest
 from placet.ports.identity import Principal
 from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import MAX_STEPS, AuditApi
-from placet.relay.audit.stored_audit_log import StoredAuditLog
-from placet.relay.tenant_membership import Membership
+from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.tenants import Membership
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import build_subscription

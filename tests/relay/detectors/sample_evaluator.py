@@ -6,9 +6,9 @@ from typing import Any
 from placet.ports.detector import Detector, Scannable
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.policies.evaluation import Evaluation
-from placet.relay.policies.policy import Leg, Policy
-from placet.relay.policies.policy_set import PolicySet
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.policy import Leg, Policy
+from placet.relay.policy.policy_set import PolicySet
 from tests.relay.policies.samples import NOW
 
 WAY: dict[str, Any] = {"source": "alice", "sink": "bank", "leg": Leg.REQUEST_TO_SINK, "at": NOW}

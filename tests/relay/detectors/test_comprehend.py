@@ -8,9 +8,8 @@ import botocore.session
 import pytest
 
 from placet.ports.detector import Rule
-from placet.relay.detectors.comprehend import DEFAULT_TIMEOUT, ComprehendDetector
-from placet.relay.detectors.comprehend_entities import ENTITIES
-from placet.relay.policies.evaluation import Outcome
+from placet.relay.detectors.comprehend import DEFAULT_TIMEOUT, ENTITIES, ComprehendDetector
+from placet.relay.policy.evaluation import Outcome
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.comprehend_service import ComprehendService, run_comprehend_service
 from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts

@@ -13,12 +13,12 @@ import pytest
 from placet.errors import SettingsError, ValidationFailed
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
-from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_entry_points
-from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.policy import MESSAGE_LEGS, parse_policy_draft
-from placet.relay.policies.policy_set import PolicySet
-from placet.relay.policies.verdict import QuickCheck
+from placet.relay.policy.evaluation import Outcome
+from placet.relay.policy.policy import MESSAGE_LEGS, parse_policy_draft
+from placet.relay.policy.policy_set import PolicySet
+from placet.relay.policy.verdict import QuickCheck
 from placet.testing.contracts.detector import DetectorContract, DetectorSample
 from tests.relay.detectors.sample_evaluator import WAY, build_evaluator, evaluate_texts
 from tests.relay.policies.samples import (

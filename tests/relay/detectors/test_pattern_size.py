@@ -2,8 +2,7 @@
 
 import pytest
 
-from placet.relay.detectors.pattern_size import estimate_expanded_size
-from placet.relay.detectors.patterns import RejectedPattern, compile_pattern
+from placet.relay.detectors.regex import RejectedPattern, compile_pattern, estimate_expanded_size
 
 
 @pytest.mark.parametrize(

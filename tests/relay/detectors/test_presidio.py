@@ -15,10 +15,10 @@ import spacy
 
 from placet.errors import DetectorBusy, Unavailable, ValidationFailed
 from placet.ports.detector import Rule, Scannable
-from placet.relay.detectors import presidio_worker
-from placet.relay.detectors.presidio import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
-from placet.relay.detectors.presidio_worker import build_analyzer
-from placet.relay.policies.evaluation import Outcome
+from placet.relay.detectors.presidio import worker as presidio_worker
+from placet.relay.detectors.presidio.detector import MODEL_ENTITIES, PATTERN_ENTITIES, PresidioDetector
+from placet.relay.detectors.presidio.worker import build_analyzer
+from placet.relay.policy.evaluation import Outcome
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.sample_evaluator import WAY, build_evaluator, evaluate_texts
 from tests.relay.policies.samples import build_entity_draft, build_policy

@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Rule, Scannable
-from placet.relay.detectors.patterns import RejectedPattern, compile_pattern
-from placet.relay.detectors.regex_detector import MAX_MATCHES, PreparedPatterns, RegexDetector
-from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Policy
+from placet.relay.detectors.regex import (
+    MAX_MATCHES,
+    PreparedPatterns,
+    RegexDetector,
+    RejectedPattern,
+    compile_pattern,
+)
+from placet.relay.policy.evaluation import Outcome
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import Policy
 from placet.testing.contracts.detector import DetectorContract, DetectorSample, scan
 from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts
 from tests.relay.policies.samples import build_regex_policy

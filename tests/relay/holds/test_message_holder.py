@@ -16,22 +16,21 @@ from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldFilter
 from placet.ports.identity import Principal
 from placet.ports.outbox_store import DeliveryFilter
-from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.call import parse_call
 from placet.relay.a2a.errors import A2AError
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.message_excerpts import excerpt_texts
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.approved_content import digest_text
-from placet.relay.policies.binding import BindingLevel
-from placet.relay.policies.evaluation import Evaluation, Outcome
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Leg, PolicyAction
-from placet.relay.policies.policy_set import AppliedPolicy
-from placet.relay.policies.verdict import AnswerVerdict, RefuseVerdict
-from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.policy.binding import BindingLevel
+from placet.relay.policy.evaluation import Evaluation, Outcome
+from placet.relay.policy.finding import Finding, digest_text
+from placet.relay.policy.policy import Leg, PolicyAction
+from placet.relay.policy.policy_set import AppliedPolicy
+from placet.relay.policy.verdict import AnswerVerdict, RefuseVerdict
 from placet.relay.tasks.access import TaskAccess
+from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.traffic.hold_courier import RelayCourier
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import desk_for_tests

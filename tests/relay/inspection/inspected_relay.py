@@ -18,27 +18,27 @@ from placet.ports.audit_store import AuditRow
 from placet.ports.detector import Scannable
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.a2a.builders import build_task, build_task_reply
+from placet.relay.a2a.json_format import build_task, build_task_reply
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.audit.event_factory import AuditEventFactory
+from placet.relay.audit.audit_event import AuditEventFactory
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.policy_inspector import PolicyInspector
-from placet.relay.policies.approved_content import digest_text
-from placet.relay.policies.evaluation import Evaluation
-from placet.relay.policies.policy import Leg, create_policy, parse_policy_draft
-from placet.relay.policies.records import (
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.finding import digest_text
+from placet.relay.policy.policy import Leg, create_policy, parse_policy_draft
+from placet.relay.policy.policy_set import (
     StoredPolicy,
     build_binding_record,
     build_group_record,
     build_policy_record,
     build_revision_record,
 )
-from placet.relay.policies.verdict import AnswerVerdict
-from placet.relay.retention_policy import PayloadMode
+from placet.relay.policy.verdict import AnswerVerdict
 from placet.relay.settings import RelaySettings
 from placet.relay.task_reasons import HitlHeld, reason_to_metadata
+from placet.relay.tenants import PayloadMode
 from placet.relay.write_queue import CallWrites
 from tests.relay.a2a.sdk_agent import serve_app
 from tests.relay.policies.samples import build_binding, build_group

@@ -9,12 +9,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from placet.ports.detector import Rule, Scannable
-from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.call import A2ACall, parse_call
 from placet.relay.a2a.dialects import REST_1_0, RPC_1_0
 from placet.relay.a2a.reply import A2AReply, parse_reply
-from placet.relay.detectors.regex_detector import PreparedPatterns, RegexDetector
-from placet.relay.policies.text_joining import get_text_group, join_texts
+from placet.relay.detectors.regex import PreparedPatterns, RegexDetector
+from placet.relay.policy.text_joining import get_text_group, join_texts
 
 PATTERNS = [
     *(r"\bcat\b", r"\Bcat", r"c.t", r"(?i)CAT", r"[^a]cat", r"cat\s", r"^cat", r"cat$", r"\Acat", r"cat\z"),

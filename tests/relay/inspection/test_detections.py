@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from placet.ports.detector import CLEAN, PreparedRules, Rule, Scan, Scannable
-from placet.relay.a2a.call_parsing import parse_call
-from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.a2a.call import parse_call
+from placet.relay.detectors.regex import RegexDetector
 from placet.relay.inspection.detection_events import MAX_POLICIES, build_detection_events, get_event_type
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.policy import Leg, Policy
-from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.policy.policy import Leg, Policy
+from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts
 from tests.relay.inspection.inspected_relay import MemoryAuditLog
 from tests.relay.policies.samples import build_plugin_draft, build_policy, build_regex_policy

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from placet.errors import ValidationFailed
-from placet.relay.policies.policy import parse_policy_draft
+from placet.relay.policy.policy import parse_policy_draft
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent
 from tests.relay.holds.holding_server import build_policy_draft

@@ -16,11 +16,11 @@ from placet.bootstrap.storage import open_memory_store
 from placet.errors import DetectorBusy
 from placet.ports.detector import CLEAN, PreparedRules, Rule, Scan, Scannable
 from placet.ports.store import Store
-from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.records import build_group_record, build_revision_record
+from placet.relay.policy.evaluation import Outcome
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.policy_set import build_group_record, build_revision_record
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.inspection.inspected_relay import InspectedRelay, run_inspected_relay, store_policies

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from placet.desk import clock
 from placet.errors import SettingsError
-from placet.relay.policies.records import build_revision_record
+from placet.relay.policy.policy_set import build_revision_record
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
 from tests.server.running import RunningServer, running

@@ -15,11 +15,11 @@ from placet.errors import SettingsError
 from placet.ports.detector import PreparedRules, Rule, Scannable
 from placet.ports.store import Store
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
-from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
-from placet.relay.policies.policy import Leg, Policy
-from placet.relay.policies.records import (
+from placet.relay.policy.policy import Leg, Policy
+from placet.relay.policy.policy_set import (
     StoredPolicy,
     build_binding_record,
     build_group_record,

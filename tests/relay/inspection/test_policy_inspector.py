@@ -7,9 +7,9 @@ import pytest
 
 from placet.bootstrap.storage import open_memory_store
 from placet.ports.store import Store
-from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.policies.policy import MESSAGE_LEGS, Leg, PolicyAction
+from placet.relay.policy.policy import MESSAGE_LEGS, Leg, PolicyAction
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.inspection.inspected_relay import (

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from placet.ports.detector import Scannable
 from placet.relay.detectors.pattern_width import compute_pattern_width
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
-from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.stream_window import EventText, StreamEvent, StreamWindow
-from placet.relay.policies.evaluation import Evaluation, Outcome
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.masking import mask_text
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.policy_set import PolicySet
+from placet.relay.policy.evaluation import Evaluation, Outcome
+from placet.relay.policy.finding import Finding, mask_text
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.policy_set import PolicySet
 from tests.relay.policies.samples import NOW, build_regex_policy
 
 SSN = r"\b\d{3}-\d{2}-\d{4}\b"

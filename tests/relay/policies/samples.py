@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from placet.relay.policies.binding import (
+from placet.relay.policy.binding import (
     Binding,
     PolicyGroup,
     create_binding,
@@ -11,7 +11,7 @@ from placet.relay.policies.binding import (
     parse_binding_draft,
     parse_group_draft,
 )
-from placet.relay.policies.policy import Policy, create_policy, parse_policy_draft
+from placet.relay.policy.policy import Policy, create_policy, parse_policy_draft
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ALL_LEGS = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placet.ports.detector import Match, Scan, Scannable
-from placet.relay.policies.evaluation import (
+from placet.relay.policy.evaluation import (
     MAX_FINDINGS,
     DetectorResult,
     Outcome,
@@ -15,9 +15,9 @@ from placet.relay.policies.evaluation import (
     evaluate_scans,
     is_final,
 )
-from placet.relay.policies.finding import redact_findings
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.policy_set import AppliedPolicy, PolicySet
+from placet.relay.policy.finding import redact_findings
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.policy_set import AppliedPolicy, PolicySet
 from tests.relay.policies.samples import NOW, build_entity_draft, build_policy, build_regex_policy
 
 TEXT = "my SSN is 536-22-8764"

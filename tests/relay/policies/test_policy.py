@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from placet.errors import ValidationFailed
-from placet.relay.policies.policy import (
+from placet.relay.policy.policy import (
     Leg,
     PluginDetection,
     PolicyAction,

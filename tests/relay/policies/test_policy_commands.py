@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from placet.cli.main import cli
 from placet.desk import clock
 from placet.errors import CaseNotFound, RelayConflict, SettingsError, ValidationFailed
-from placet.relay.audit.stored_audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import StoredAuditLog
 from placet.stores.sqlite.store import SqliteStore
 from tests.cli.process import placet, serving
 from tests.relay.audit.samples import build_subscription

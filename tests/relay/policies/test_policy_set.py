@@ -7,14 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from placet.errors import ValidationFailed
-from placet.relay.policies.binding import (
+from placet.relay.policy.binding import (
     parse_binding_draft,
     parse_group_draft,
     parse_reorder,
     reorder_bindings,
 )
-from placet.relay.policies.policy import Leg, create_next_version, parse_policy_draft
-from placet.relay.policies.policy_set import PolicySet
+from placet.relay.policy.policy import Leg, create_next_version, parse_policy_draft
+from placet.relay.policy.policy_set import PolicySet
 from tests.relay.policies.samples import (
     NOW,
     build_binding,

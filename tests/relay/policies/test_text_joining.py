@@ -10,10 +10,10 @@ import pytest
 from placet.ports.detector import Scannable
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.reply import parse_reply
-from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.policies.evaluation import Evaluation, Outcome, exempt_approved
-from placet.relay.policies.policy import Policy
-from placet.relay.policies.text_joining import TextGroupMember, get_text_group, join_texts, split_findings
+from placet.relay.detectors.regex import RegexDetector
+from placet.relay.policy.evaluation import Evaluation, Outcome, exempt_approved
+from placet.relay.policy.policy import Policy
+from placet.relay.policy.text_joining import TextGroupMember, get_text_group, join_texts, split_findings
 from tests.relay.detectors.sample_evaluator import WAY, build_evaluator
 from tests.relay.policies.samples import build_regex_policy
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import DIALECTS, REST_0_3, REST_1_0, RPC_0_3, RPC_1_0, Dialect
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.reply import A2AReply
-from placet.relay.push.configs import (
+from placet.relay.a2a.push_configs import (
     CONFIG_PARENT_FIELDS,
     find_push_target,
     list_config_urls,
     replace_push_target,
     restore_push_targets,
 )
-from placet.relay.push.payloads import build_push_payload
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.push import build_push_payload
 
 THEIRS = "https://caller.example/secret-hook"
 OURS = "https://relay.example/relay/v1/webhooks/x/notifications"

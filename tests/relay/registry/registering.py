@@ -1,7 +1,7 @@
 """Registers agents as another process would: through the file, not through the server."""
 
 from placet.desk import clock
-from placet.relay.registry.records import build_record, build_revision_record, read_stored_registry
+from placet.relay.registry import build_record, build_revision_record, read_stored_registry
 from placet.relay.settings import AgentSettings
 from placet.stores.sqlite.store import SqliteStore
 

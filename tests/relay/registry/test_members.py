@@ -10,11 +10,16 @@ from placet.bootstrap.storage import open_memory_store
 from placet.errors import CaseNotFound, NotPermitted, SettingsError, Unavailable, ValidationFailed
 from placet.ports.config_store import ConfigRecord
 from placet.ports.identity import Principal
-from placet.relay.registry.live_registry import REFRESH_INTERVAL_S, LiveRegistry
-from placet.relay.registry.records import build_record, build_revision_record
-from placet.relay.registry.registry_snapshot import RegistrySnapshot, snapshot_from_settings
+from placet.relay.registry import (
+    REFRESH_INTERVAL_S,
+    LiveRegistry,
+    RegistrySnapshot,
+    build_record,
+    build_revision_record,
+    snapshot_from_settings,
+)
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
-from placet.relay.tenant_membership import PERMISSIONS
+from placet.relay.tenants import PERMISSIONS
 from placet.settings import build_settings
 
 pytestmark = pytest.mark.anyio

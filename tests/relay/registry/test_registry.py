@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings, RelaySettings
-from placet.relay.tenant_membership import PERMISSIONS
+from placet.relay.tenants import PERMISSIONS
 from tests.relay.a2a.raw_agent import RawAgent
 from tests.relay.registry.registering import register
 from tests.server.running import RunningServer, running

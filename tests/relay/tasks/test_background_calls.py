@@ -9,17 +9,16 @@ import msgspec
 import pytest
 
 from placet.bootstrap.storage import open_memory_store
-from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.call_parsing import parse_call
+from placet.relay.a2a.call import A2ACall, parse_call
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.tasks import background_calls
 from placet.relay.tasks.background_calls import LEASE, BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle
 from placet.relay.tasks.task_repository import StoredTaskRepository, Task
 from placet.relay.tasks.task_view import ABANDONED
+from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.write_queue import WriteQueue
 from placet.testing.clock import FakeClock
 

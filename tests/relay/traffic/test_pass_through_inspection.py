@@ -14,9 +14,9 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import MESSAGE_LEGS, Leg
-from placet.relay.policies.verdict import (
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import MESSAGE_LEGS, Leg
+from placet.relay.policy.verdict import (
     PASS,
     AnswerVerdict,
     ChangeVerdict,
@@ -25,7 +25,7 @@ from placet.relay.policies.verdict import (
     StreamVerdict,
     Verdict,
 )
-from placet.relay.subscriptions import Subscription
+from placet.relay.tenants import Subscription
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
 from tests.relay.a2a.sdk_agent import serve_app
 from tests.relay.inspection.inspected_relay import MemoryAuditLog

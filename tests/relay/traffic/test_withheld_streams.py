@@ -13,7 +13,7 @@ import pytest
 
 from placet.bootstrap.storage import open_memory_store
 from placet.ports.store import Store
-from placet.relay.detectors.regex_detector import RegexDetector
+from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answer_with, build_head, write_bytes

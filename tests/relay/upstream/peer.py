@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from yarl import URL
 
 from placet.deliveries.guarded_resolver import GuardedResolver
-from placet.relay.upstream.http_client import AgentHttpClient, UpstreamResponse
+from placet.relay.upstream.agent_client import AgentHttpClient
+from placet.relay.upstream.connection import UpstreamResponse
 from tests.raw_server import serve_connections
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from placet.relay.upstream import http_client as agent_http
-from placet.relay.upstream.errors import InvalidHttpResponse, ResponseTruncated
+from placet.relay.upstream import connection
+from placet.relay.upstream.connection import InvalidHttpResponse, ResponseTruncated
 from tests.relay.upstream.peer import OK, Peer, open_client, open_request_function, read_whole_body
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +53,7 @@ async def test_interrupted_answer_is_not_complete(answer: bytes) -> None:
 
 @pytest.mark.parametrize("before", [b"0\r\nx: ", b"1;x="], ids=["trailer", "chunk extension"])
 async def test_endless_chunk_framing_is_refused(before: bytes) -> None:
-    endless = before + b"y" * (4 * agent_http.MAX_BUFFERED_BYTES)
+    endless = before + b"y" * (4 * connection.MAX_BUFFERED_BYTES)
     peer = Peer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n" + endless)
     async with open_request_function(peer) as ask:
         response = await ask()
@@ -142,7 +142,7 @@ async def test_invalid_http_is_refused(answer: bytes) -> None:
 
 
 async def test_reading_pauses_until_the_answer_is_consumed() -> None:
-    size = 8 * agent_http.MAX_BUFFERED_BYTES
+    size = 8 * connection.MAX_BUFFERED_BYTES
     peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size)
     async with open_request_function(peer) as ask:
         response = await ask()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from placet.relay.upstream.deadlines import Deadlines
+from placet.relay.upstream.connection import Deadlines
 from tests.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio

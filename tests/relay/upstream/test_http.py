@@ -7,10 +7,9 @@ import pytest
 from yarl import URL
 
 from placet.deliveries.guarded_resolver import GuardedResolver
-from placet.relay.upstream import http_client as agent_http
-from placet.relay.upstream.deadlines import Deadlines
-from placet.relay.upstream.errors import ConnectTimeout, InvalidHttpResponse
-from placet.relay.upstream.http_client import AgentHttpClient, PendingRequest
+from placet.relay.upstream import agent_client as agent_http
+from placet.relay.upstream.agent_client import AgentHttpClient
+from placet.relay.upstream.connection import ConnectTimeout, Deadlines, InvalidHttpResponse, PendingRequest
 from tests.raw_server import serve_connections
 from tests.relay.upstream.peer import (
     OK,

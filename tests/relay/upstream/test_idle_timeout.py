@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from placet.relay.upstream.idle_timeout import IdleTimeout
+from placet.relay.upstream.agent_client import IdleTimeout
 from tests.virtual_time import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio

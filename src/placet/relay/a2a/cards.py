@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from placet.relay.a2a.dialects import Dialect, ProtocolBinding, Version
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_format import Json
 
 WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 """The paths of the card below an agent's URL: the current one and that of earlier versions."""

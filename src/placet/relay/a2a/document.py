@@ -1,14 +1,41 @@
-"""A parsed JSON document and its texts: what calls and replies have in common."""
+"""A JSON document with the values that are computed from it once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 from msgspec import Struct
 
 from placet.relay.a2a.dialects import Dialect, Operation
-from placet.relay.a2a.json_fields import Json
-from placet.relay.a2a.lazy_property import lazy_property
+from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.text_extraction import TextCollector, TextPiece, UnreadableContent, replace_texts
+
+T = TypeVar("T")
+
+
+class lazy_property(Generic[T]):
+    """A property that is computed once and stored in the object's `__dict__`."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, holder: None, owner: type) -> "lazy_property[T]": ...
+
+    @overload
+    def __get__(self, holder: object, owner: type) -> T: ...
+
+    def __get__(self, holder: Any, owner: type) -> "T | lazy_property[T]":
+        """Compute and store the value. Later reads find it in `__dict__` and do not call this method."""
+        if holder is None:
+            return self
+        value = holder.__dict__[self._name] = self._compute(holder)
+        return value
+
 
 _encode = msgspec.json.Encoder().encode
 

@@ -1,5 +1,6 @@
-"""A parsed reply, whole or one event of a stream: a view over the raw JSON."""
+"""Replies to A2A calls: read them, rewrite them, and check that they answer the call."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -7,10 +8,19 @@ from typing import Any
 import msgspec
 
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.dialects import STATES, TERMINAL, Dialect, Operation, TaskState, parse_state
-from placet.relay.a2a.document import A2ADocument
+from placet.relay.a2a.dialects import (
+    ROLES,
+    RPC_NAMES,
+    STATES,
+    TERMINAL,
+    Dialect,
+    Operation,
+    TaskState,
+    parse_state,
+)
+from placet.relay.a2a.document import A2ADocument, lazy_property
 from placet.relay.a2a.errors import A2AError, RpcId
-from placet.relay.a2a.json_fields import (
+from placet.relay.a2a.json_format import (
     ARTIFACT_UPDATE,
     CONTEXT_ID,
     MESSAGE_ID,
@@ -18,16 +28,108 @@ from placet.relay.a2a.json_fields import (
     TASK_ID,
     Json,
     get_object,
+    get_role,
     get_state,
     get_text,
 )
-from placet.relay.a2a.lazy_property import lazy_property
-from placet.relay.a2a.message_digest import CALL_FIELDS, digest_message
 from placet.relay.a2a.text_extraction import (
+    MAX_DEPTH,
     TextCollector,
     build_plain_json,
     is_routine_value,
 )
+
+CALL_FIELDS = frozenset({*TASK_ID, *CONTEXT_ID})
+"""The fields that the relay or the agent may set in a message. A digest does not cover them."""
+MAX_EXACT_FLOAT = 2.0**53
+PART_KINDS = frozenset({"text", "data", "file"})
+NAMES = {
+    "message_id": "messageId",
+    "content": "parts",
+    "reference_task_ids": "referenceTaskIds",
+    "bytes": "raw",
+    "fileWithBytes": "raw",
+    "file_with_bytes": "raw",
+    "uri": "url",
+    "fileWithUri": "url",
+    "file_with_uri": "url",
+    "name": "filename",
+    "mimeType": "mediaType",
+    "mime_type": "mediaType",
+    "media_type": "mediaType",
+}
+"""The names that a dialect has for a field of another dialect."""
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def digest_message(message: Json) -> str:
+    """Return the digest of a message's content. It is the same in every dialect.
+
+    It covers everything except the role and `CALL_FIELDS`.
+    """
+    content: Json = {}
+    for name, value in message.items():
+        if name in CALL_FIELDS or _is_constant(name, value, "message"):
+            continue
+        has_parts = name in ("parts", "content") and isinstance(value, list)
+        _add(content, name, [_normalize_part(part) for part in value] if has_parts else value)
+    return hashlib.sha256(_encode(content)).hexdigest()
+
+
+def list_user_messages(task: Json) -> frozenset[str]:
+    """Return the digests of the messages in a task's history that claim to be the user's."""
+    history = task.get("history")
+    messages = history if isinstance(history, list) else []
+    return frozenset(
+        digest_message(message)
+        for message in messages
+        if isinstance(message, dict) and get_role(message) == "user"
+    )
+
+
+def _normalize_part(part: Any) -> Any:
+    """Return a part with the field names of A2A 1.0 and without wrappers."""
+    if not isinstance(part, dict):
+        return part
+    content: Json = {}
+    for name, value in part.items():
+        if name == "kind" and isinstance(value, str) and value in PART_KINDS:
+            continue
+        if name == "file" and isinstance(value, dict) and not set(value) & set(part):
+            for inner, item in value.items():
+                _add(content, inner, item)
+        elif name == "data" and isinstance(value, dict) and set(value) == {"data"}:
+            _add(content, name, value["data"])
+        else:
+            _add(content, name, value)
+    return content
+
+
+def _add(content: Json, name: str, value: Any) -> None:
+    """Add a field under the name of A2A 1.0, unless it is empty. No field replaces another."""
+    if value is None or value == "" or value == [] or value == {}:
+        return
+    new_name = NAMES.get(name, name)
+    content[name if new_name in content else new_name] = _normalize_value(value, MAX_DEPTH)
+
+
+def _normalize_value(value: Any, levels: int) -> Any:
+    """Return the value with whole numbers as integers, because protocol buffers have only floats."""
+    if isinstance(value, float) and abs(value) <= MAX_EXACT_FLOAT and value.is_integer():
+        return int(value)
+    if levels and isinstance(value, list):
+        return [_normalize_value(item, levels - 1) for item in value]
+    if levels and isinstance(value, dict):
+        return {name: _normalize_value(item, levels - 1) for name, item in value.items()}
+    return value
+
+
+def _is_constant(name: str, value: Any, kind: str) -> bool:
+    return isinstance(value, str) and (
+        (name == "role" and value in ROLES) or (name == "kind" and value == kind)
+    )
+
 
 WRONG_ID = "The agent's response has another id than the request."
 NOT_JSON = "The agent's response is not valid JSON."
@@ -329,3 +431,26 @@ def _precompute_fields(reply: A2AReply, result: Any) -> None:
             context_id=context_id or None,
             state=STATES.get(word) or parse_state(word),
         )
+
+
+def build_task_call(
+    dialect: Dialect, operation: Operation, task_id: str, tenant: str | None = None
+) -> A2ACall:
+    """Return a call that contains only a task id."""
+    if dialect.rpc:
+        document: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": RPC_NAMES[dialect, operation],
+            "params": {"id": task_id},
+        }
+        return A2ACall(dialect=dialect, operation=operation, document=document, rpc_id=1, tenant=tenant)
+    if operation == "get":
+        return A2ACall(dialect=dialect, operation=operation, method="GET", path_task=task_id, tenant=tenant)
+    return A2ACall(dialect=dialect, operation=operation, path_task=task_id, document={}, tenant=tenant)
+
+
+def build_get_reply(dialect: Dialect, task: Json) -> A2AReply:
+    """Return the reply to a call of `build_task_call` that gets this task."""
+    document = {"jsonrpc": "2.0", "id": 1, "result": task} if dialect.rpc else task
+    return A2AReply(dialect=dialect, operation="get", document=document)

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from placet.relay.a2a.builders import build_task_reply
 from placet.relay.a2a.dialects import Dialect, Operation
 from placet.relay.a2a.errors import RpcId
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_format import Json, build_task_reply
 from placet.relay.a2a.reply import A2AReply, check_reply
 
 ARTIFACT_ID = ("artifactId", "artifact_id")

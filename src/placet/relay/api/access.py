@@ -11,7 +11,7 @@ from placet.errors import InvalidToken, SettingsError
 from placet.http.route import ApiRequest, Parameter, Route, RouteGroup, check_declared_access
 from placet.ports.identity import CASES_READ, CASES_WRITE
 from placet.relay.route_addresses import TENANT_QUERY
-from placet.relay.tenant_membership import PERMISSIONS, Membership, TenantDirectory, require_permissions
+from placet.relay.tenants import PERMISSIONS, Membership, TenantDirectory, require_permissions
 
 IN_SETTINGS = "This is set in the server's settings file. Change it there."
 TENANT_ID = Parameter(

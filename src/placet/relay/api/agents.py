@@ -11,8 +11,7 @@ from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.registry_records import RecordOrigin, RegistryEntry, RegistryKind, RegistryRecords, Rev
-from placet.relay.registry.records import StoredRegistry, build_record
-from placet.relay.registry.registry_editor import RegistryEditor, check_credential_change
+from placet.relay.registry import RegistryEditor, StoredRegistry, build_record, check_credential_change
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import AGENT_ID, AgentSettings, CallerSettings
 

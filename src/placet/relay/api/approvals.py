@@ -19,9 +19,9 @@ from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.time_ranges import check_period
 from placet.relay.hold import DetectionSource, HoldingPolicy, Resolution
 from placet.relay.holds.resolution import HoldResolver
-from placet.relay.policies.policy import Leg
+from placet.relay.policy.policy import Leg
 from placet.relay.route_addresses import OPERATIONS
-from placet.relay.subscriptions import CallerKind
+from placet.relay.tenants import CallerKind
 from placet.text.truncation import truncate
 
 DECISION_ERRORS = (CaseNotFound, AlreadyClosed, CaseExpired)

@@ -17,7 +17,7 @@ from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import AuditNote, Records
 from placet.relay.inspection.policy_repository import PolicyRepository
-from placet.relay.policies.binding import (
+from placet.relay.policy.binding import (
     Binding,
     BindingDraft,
     BindingLevel,
@@ -27,10 +27,10 @@ from placet.relay.policies.binding import (
     parse_reorder,
     reorder_bindings,
 )
-from placet.relay.policies.policy import raise_invalid
-from placet.relay.policies.records import PolicySnapshot, build_binding_record
+from placet.relay.policy.policy import raise_invalid
+from placet.relay.policy.policy_set import PolicySnapshot, build_binding_record
 from placet.relay.record_changes import RecordChange, Versioned
-from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import OPERATIONS
 
 MAX_BINDINGS = 10_000

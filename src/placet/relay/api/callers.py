@@ -22,8 +22,7 @@ from placet.relay.api.registry_records import (
     Rev,
     view_entry,
 )
-from placet.relay.registry.registry_editor import RegistryEditor, check_agents_exist, check_principals
-from placet.relay.registry.registry_snapshot import RegistrySnapshot
+from placet.relay.registry import RegistryEditor, RegistrySnapshot, check_agents_exist, check_principals
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import MAX_NAME_LENGTH, CallerSettings
 from placet.text.characters import CONTROLS

@@ -28,10 +28,10 @@ from placet.relay.inspection.dry_run import (
     sample_from_text,
 )
 from placet.relay.inspection.policy_repository import PolicyRepository
-from placet.relay.policies.binding import BindingId, BindingLevel
-from placet.relay.policies.evaluation import Evaluation, FailedCheck, NearMiss, Outcome
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import (
+from placet.relay.policy.binding import BindingId, BindingLevel
+from placet.relay.policy.evaluation import Evaluation, FailedCheck, NearMiss, Outcome
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import (
     MESSAGE_LEGS,
     Leg,
     Policy,
@@ -40,9 +40,8 @@ from placet.relay.policies.policy import (
     parse_policy_draft,
     raise_invalid,
 )
-from placet.relay.policies.policy_set import AppliedPolicy
-from placet.relay.policies.records import PolicyVersions
-from placet.relay.registry.live_registry import LiveRegistry
+from placet.relay.policy.policy_set import AppliedPolicy, PolicyVersions
+from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import OPERATIONS
 
 MAX_RUNNING_PER_TENANT, MAX_RUNNING = 2, 4

@@ -19,11 +19,10 @@ from placet.relay.api.registry_records import (
     Rev,
     view_entry,
 )
-from placet.relay.registry.registry_editor import RegistryEditor, check_principals
-from placet.relay.registry.registry_snapshot import RegistrySnapshot
+from placet.relay.registry import RegistryEditor, RegistrySnapshot, check_principals
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import GroupSettings
-from placet.relay.tenant_membership import PERMISSIONS
+from placet.relay.tenants import PERMISSIONS
 
 MAX_MEMBERS = 10_000
 Permission = Annotated[str, Meta(extra_json_schema={"enum": sorted(PERMISSIONS)})]

@@ -17,7 +17,7 @@ from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.policy_repository import PolicyRepository
-from placet.relay.policies.policy import (
+from placet.relay.policy.policy import (
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
     Policy,
@@ -26,7 +26,7 @@ from placet.relay.policies.policy import (
     create_policy,
     parse_policy_draft,
 )
-from placet.relay.policies.records import PolicySnapshot, PolicyVersions, StoredPolicy, build_policy_record
+from placet.relay.policy.policy_set import PolicySnapshot, PolicyVersions, StoredPolicy, build_policy_record
 from placet.relay.record_changes import RecordChange, Versioned
 from placet.relay.route_addresses import OPERATIONS
 

@@ -15,9 +15,9 @@ from placet.protocol.timestamp import Timestamp
 from placet.relay.api.access import RelayRequest, RelayRouteGroup
 from placet.relay.api.records import AuditNote, Records
 from placet.relay.inspection.policy_repository import PolicyRepository
-from placet.relay.policies.binding import GroupDraft, GroupEntry, PolicyGroup, create_group, parse_group_draft
-from placet.relay.policies.policy import raise_invalid
-from placet.relay.policies.records import PolicySnapshot, build_group_record
+from placet.relay.policy.binding import GroupDraft, GroupEntry, PolicyGroup, create_group, parse_group_draft
+from placet.relay.policy.policy import raise_invalid
+from placet.relay.policy.policy_set import PolicySnapshot, build_group_record
 from placet.relay.record_changes import Versioned
 from placet.relay.route_addresses import OPERATIONS
 

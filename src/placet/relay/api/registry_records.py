@@ -13,9 +13,15 @@ from placet.ports.config_store import ConfigKind, ConfigRecord
 from placet.relay.api.access import IN_SETTINGS, RelayRequest
 from placet.relay.api.records import AuditNote, Records
 from placet.relay.record_changes import Versioned
-from placet.relay.registry.records import StoredRegistry, build_record
-from placet.relay.registry.registry_editor import RegistryEditor, RegistryState, check_tenant_limit
-from placet.relay.registry.registry_snapshot import RegistryKey, RegistrySnapshot
+from placet.relay.registry import (
+    RegistryEditor,
+    RegistryKey,
+    RegistrySnapshot,
+    RegistryState,
+    StoredRegistry,
+    build_record,
+    check_tenant_limit,
+)
 from placet.relay.settings import AgentSettings, CallerSettings, GroupSettings
 
 KEY_RULE = "Only an administrator may add an API key that does not belong to the tenant yet."

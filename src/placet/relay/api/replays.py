@@ -19,7 +19,7 @@ from placet.relay.api.time_ranges import check_years
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import ReplayLimits, ReplayResult, replay_policy
-from placet.relay.policies.binding import BindingId
+from placet.relay.policy.binding import BindingId
 from placet.relay.route_addresses import OPERATIONS
 
 DEFAULT_PERIOD = timedelta(days=1)

@@ -12,9 +12,9 @@ from placet.relay.api.access import RelayRequest
 from placet.relay.api.audit import audit
 from placet.relay.api.registry_records import RecordOrigin, Rev
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.audit.tenant_retention import TenantRetention
-from placet.relay.retention_policy import PayloadMode, RetentionPolicy
+from placet.relay.audit.retention import TenantRetention
 from placet.relay.route_addresses import OPERATIONS
+from placet.relay.tenants import PayloadMode, RetentionPolicy
 
 Duration = Annotated[str, Meta(max_length=MAX_TEXT_LENGTH, examples=["30d"])]
 

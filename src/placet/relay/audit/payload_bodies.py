@@ -8,12 +8,11 @@ import msgspec
 
 from placet.relay.a2a.call import PUSH_CONFIG_FIELDS, A2ACall
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import FILE_FIELDS, format_number
-from placet.relay.policies.finding import Finding, format_mask
-from placet.relay.policies.masking import mask_text
-from placet.relay.retention_policy import PayloadMode
+from placet.relay.policy.finding import Finding, format_mask, mask_text
+from placet.relay.tenants import PayloadMode
 
 MAX_BODY_BYTES = 128 * 1024
 """Larger bodies are not stored, because a page of the API may contain 200 events."""

@@ -1,4 +1,4 @@
-"""Detect entities with Amazon Comprehend; texts are packed into few requests."""
+"""The entity types that Amazon Comprehend detects as personal data."""
 
 import asyncio
 import re
@@ -12,9 +12,51 @@ from placet.errors import MissingExtra, Unavailable, ValidationFailed
 from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.conversion import quote
-from placet.relay.detectors.comprehend_entities import ENTITIES
 from placet.relay.detectors.text_windows import deduplicate_matches, split_windows
 from placet.text.characters import SURROGATES
+
+ENTITIES = frozenset(
+    {
+        "ADDRESS",
+        "AGE",
+        "ALL",
+        "AWS_ACCESS_KEY",
+        "AWS_SECRET_KEY",
+        "BANK_ACCOUNT_NUMBER",
+        "BANK_ROUTING",
+        "CA_HEALTH_NUMBER",
+        "CA_SOCIAL_INSURANCE_NUMBER",
+        "CREDIT_DEBIT_CVV",
+        "CREDIT_DEBIT_EXPIRY",
+        "CREDIT_DEBIT_NUMBER",
+        "DATE_TIME",
+        "DRIVER_ID",
+        "EMAIL",
+        "INTERNATIONAL_BANK_ACCOUNT_NUMBER",
+        "IN_AADHAAR",
+        "IN_NREGA",
+        "IN_PERMANENT_ACCOUNT_NUMBER",
+        "IN_VOTER_NUMBER",
+        "IP_ADDRESS",
+        "LICENSE_PLATE",
+        "MAC_ADDRESS",
+        "NAME",
+        "PASSPORT_NUMBER",
+        "PASSWORD",
+        "PHONE",
+        "PIN",
+        "SSN",
+        "SWIFT_CODE",
+        "UK_NATIONAL_HEALTH_SERVICE_NUMBER",
+        "UK_NATIONAL_INSURANCE_NUMBER",
+        "UK_UNIQUE_TAXPAYER_REFERENCE_NUMBER",
+        "URL",
+        "USERNAME",
+        "US_INDIVIDUAL_TAX_IDENTIFICATION_NUMBER",
+        "VEHICLE_IDENTIFICATION_NUMBER",
+    }
+)
+
 
 DEFAULT_TIMEOUT = timedelta(seconds=10)
 THREADS = 8

@@ -20,11 +20,11 @@ from placet.relay.a2a.text_normalization import (
     map_matches_to_source,
     substitute_readings,
 )
-from placet.relay.detectors.presidio import PresidioDetector
-from placet.relay.detectors.regex_detector import INLINE_CHARACTERS, PreparedPatterns
+from placet.relay.detectors.presidio.detector import PresidioDetector
+from placet.relay.detectors.regex import INLINE_CHARACTERS, PreparedPatterns
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.detectors.stream_plan import StreamPlan, plan_stream
-from placet.relay.policies.evaluation import (
+from placet.relay.policy.evaluation import (
     DetectorResult,
     Evaluation,
     build_clean_evaluation,
@@ -32,9 +32,9 @@ from placet.relay.policies.evaluation import (
     evaluate_scans,
     is_final,
 )
-from placet.relay.policies.policy import Leg, Policy, PolicyAction, build_rule
-from placet.relay.policies.policy_set import ApplicablePolicies, AppliedPolicy, PolicySet
-from placet.relay.policies.verdict import QuickCheck
+from placet.relay.policy.policy import Leg, Policy, PolicyAction, build_rule
+from placet.relay.policy.policy_set import ApplicablePolicies, AppliedPolicy, PolicySet
+from placet.relay.policy.verdict import QuickCheck
 from placet.relay.traceback_redaction import redact_traceback
 
 logger = logging.getLogger(__name__)

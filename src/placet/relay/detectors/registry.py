@@ -7,9 +7,9 @@ from placet.errors import SettingsError, ValidationFailed
 from placet.ports.detector import Detector
 from placet.protocol.conversion import quote
 from placet.relay.detectors.comprehend import ComprehendDetector
-from placet.relay.detectors.presidio import PresidioDetector
-from placet.relay.detectors.regex_detector import RegexDetector
-from placet.relay.policies.policy import (
+from placet.relay.detectors.presidio.detector import PresidioDetector
+from placet.relay.detectors.regex import RegexDetector
+from placet.relay.policy.policy import (
     PLUGIN_PREFIX,
     DetectionConfig,
     PolicyDraft,

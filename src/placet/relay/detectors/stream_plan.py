@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from placet.relay.detectors.pattern_width import compute_pattern_width
-from placet.relay.policies.policy import Policy, PolicyAction, RegexDetection
+from placet.relay.policy.policy import Policy, PolicyAction, RegexDetection
 
 
 class StreamPlan(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from placet.relay.grpc.status_codes import GrpcRefusal, refusal_from_document, r
 from placet.relay.grpc.translation import call_from_message, message_from_result
 from placet.relay.route_addresses import CALL_SCOPE
 from placet.relay.settings import AGENT_ID, GrpcSettings, parse_grpc_listen
-from placet.relay.subscriptions import Registry
+from placet.relay.tenants import Registry
 from placet.relay.traffic.proxy import RelayApp
 
 MAX_CALLS = 1000

@@ -11,7 +11,7 @@ from google.protobuf.message import Message  # type: ignore[import-untyped]
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_NAMES, Dialect, Operation
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_format import Json
 
 RESULT_TYPES: dict[Operation, type[Message]] = {
     "send": a2a_pb2.SendMessageResponse,

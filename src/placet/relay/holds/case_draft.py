@@ -10,11 +10,10 @@ from placet.desk.draft import CaseDraft
 from placet.ports.detector import Scannable
 from placet.ports.identity import Principal
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.message_digest import digest_message
-from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.json_format import get_parts
+from placet.relay.a2a.reply import A2AReply, digest_message
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.a2a.text_normalization import normalize_text
-from placet.relay.a2a.translation import get_parts
 from placet.relay.frozen_message import FrozenMessage, HoldKind
 from placet.relay.hold import HoldingPolicy
 from placet.relay.holds.held_files import describe_files
@@ -26,11 +25,11 @@ from placet.relay.holds.message_excerpts import (
     is_in_data_part,
 )
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.evaluation import Evaluation
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import PolicyAction
-from placet.relay.subscriptions import Subscription
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import PolicyAction
 from placet.relay.task_reasons import HitlHeld, HitlHeldAgentInputRequired, RelayReason
+from placet.relay.tenants import Subscription
 from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.text.characters import replace_unstorable
 from placet.text.truncation import truncate

@@ -5,8 +5,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from placet.relay.a2a.file_content import decode_file_bytes
-from placet.relay.a2a.text_extraction import UnreadableContent
+from placet.relay.a2a.text_extraction import UnreadableContent, decode_file_bytes
 from placet.relay.holds.message_excerpts import format_label
 
 MAX_FILES = 200

@@ -17,8 +17,8 @@ from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldCreation
 from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
-from placet.relay.a2a.builders import build_task_reply
 from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.json_format import build_task_reply
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.audit.audit_log import AuditLog
@@ -37,16 +37,16 @@ from placet.relay.holds.hold_storage import HoldCreationStore
 from placet.relay.holds.new_hold import MAX_ATTEMPTS, NewHold, freeze_call, freeze_reply
 from placet.relay.holds.task_locator import TaskLocator, build_unavailable_task_error
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.evaluation import Evaluation
-from placet.relay.policies.masking import mask_and_move
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.verdict import AnswerVerdict, RefuseVerdict
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.finding import mask_and_move
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.verdict import AnswerVerdict, RefuseVerdict
 from placet.relay.settings import MAX_PENDING_HOLDS
-from placet.relay.subscriptions import Subscription
 from placet.relay.task_reasons import reason_to_metadata
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.task_repository import Task, TaskRepository, row_from_task
 from placet.relay.tasks.task_view import task_view
+from placet.relay.tenants import Subscription
 
 REQUEST_LEGS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})
 CANNOT_HOLD = "This call needs a person's approval, and a call without a message cannot be held."

@@ -9,7 +9,7 @@ import msgspec
 from placet.ports.detector import Scannable
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.a2a.text_normalization import normalize_text
-from placet.relay.policies.finding import Finding
+from placet.relay.policy.finding import Finding
 from placet.text.characters import replace_unstorable
 from placet.text.truncation import truncate
 

@@ -16,7 +16,7 @@ from placet.ports.audit_store import AuditRow
 from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldRow
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
@@ -32,10 +32,9 @@ from placet.relay.holds.case_draft import (
 from placet.relay.holds.held_files import MAX_FILES
 from placet.relay.holds.task_locator import HoldTarget
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.approved_content import digest_file, digest_match, digest_text
-from placet.relay.policies.finding import omit_sensitive_id
-from placet.relay.policies.policy import Leg, PolicyAction
-from placet.relay.policies.text_joining import list_joined_texts
+from placet.relay.policy.finding import digest_file, digest_match, digest_text, omit_sensitive_id
+from placet.relay.policy.policy import Leg, PolicyAction
+from placet.relay.policy.text_joining import list_joined_texts
 from placet.relay.tasks.task_repository import Task
 
 # Headers that are stored with a held message. None of them holds credentials.

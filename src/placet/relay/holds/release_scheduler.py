@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from placet.ports.hold_store import HoldStore
-from placet.relay.subscriptions import RegisteredAgent
+from placet.relay.tenants import RegisteredAgent
 from placet.relay.traceback_redaction import redact_traceback
 
 LEASE_FOR = timedelta(seconds=61)

@@ -22,11 +22,11 @@ from placet.relay.audit.audit_log import AuditLog
 from placet.relay.hold import HoldBody, Resolution, ResolutionAction, decode_hold_body
 from placet.relay.holds.case_draft import build_case_owner
 from placet.relay.holds.hold_storage import CaseHoldStore
-from placet.relay.policies.approved_content import digest_text
-from placet.relay.subscriptions import RegisteredAgent, RegisteredCaller, Subscription
+from placet.relay.policy.finding import digest_text
 from placet.relay.task_reasons import HitlExpired, HitlRejected, Timeout, reason_to_metadata
 from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository, row_from_task
 from placet.relay.tasks.task_waiters import TaskWaiters
+from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 
 DECIDED = "The task can no longer be canceled: a decision was made. Get the task again."
 WITHDRAWN = "The caller canceled the task."

@@ -5,10 +5,10 @@ from msgspec import Struct
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.access import TASK_NOT_FOUND, TaskAccess
 from placet.relay.tasks.relay_tasks import ENDED, WAITS_FOR_DECISION
 from placet.relay.tasks.task_repository import Task
+from placet.relay.tenants import Subscription
 
 
 class HoldTarget(Struct, frozen=True, kw_only=True):

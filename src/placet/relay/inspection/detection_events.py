@@ -9,10 +9,10 @@ from placet.ports.audit_store import AuditRow
 from placet.relay.audit.audit_event import get_transport
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.evaluation import Evaluation
-from placet.relay.policies.finding import Finding, omit_sensitive_id, redact_findings
-from placet.relay.policies.policy import Leg, PolicyAction
-from placet.relay.policies.policy_set import AppliedPolicy
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.finding import Finding, omit_sensitive_id, redact_findings
+from placet.relay.policy.policy import Leg, PolicyAction
+from placet.relay.policy.policy_set import AppliedPolicy
 
 MAX_COMPARED = 1_000
 MAX_POLICIES = 200

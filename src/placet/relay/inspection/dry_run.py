@@ -13,14 +13,13 @@ from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.message_digest import list_user_messages
-from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.reply import A2AReply, list_user_messages
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.policies.evaluation import UNREADABLE_FILE, Evaluation, Outcome, hold_unchecked
-from placet.relay.policies.policy import Leg, Policy
-from placet.relay.policies.policy_set import PolicySet
-from placet.relay.policies.text_joining import get_text_group, join_texts, split_findings
+from placet.relay.policy.evaluation import UNREADABLE_FILE, Evaluation, Outcome, hold_unchecked
+from placet.relay.policy.policy import Leg, Policy
+from placet.relay.policy.policy_set import PolicySet
+from placet.relay.policy.text_joining import get_text_group, join_texts, split_findings
 
 REQUEST_LEGS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
 RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)

@@ -1,8 +1,8 @@
 """Collect the findings on all legs of one call, for its audit event."""
 
-from placet.relay.policies.evaluation import Evaluation, Outcome
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Leg
+from placet.relay.policy.evaluation import Evaluation, Outcome
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import Leg
 
 
 class FindingsRecord:

@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.evaluation import Evaluation
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.verdict import AnswerVerdict, RefuseVerdict
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.verdict import AnswerVerdict, RefuseVerdict
 
 
 class MessageHolder(Protocol):

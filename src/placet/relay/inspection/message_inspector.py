@@ -10,10 +10,10 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.findings_record import FindingsRecord
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.verdict import QuickCheck, StreamVerdict, Verdict
-from placet.relay.subscriptions import Subscription
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.verdict import QuickCheck, StreamVerdict, Verdict
+from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
 
 

@@ -13,12 +13,10 @@ from placet.ports.config_store import ConfigStore
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.policy_repository import read_policy_revision, read_policy_snapshot
-from placet.relay.policies.binding import Binding, BindingLevel, GroupEntry, PolicyGroup, PolicyRef
-from placet.relay.policies.policy import Policy
-from placet.relay.policies.policy_file import parse_policy_file
-from placet.relay.policies.policy_set import PolicySet
-from placet.relay.policies.records import PolicySnapshot
-from placet.relay.subscriptions import DEFAULT_TENANT
+from placet.relay.policy.binding import Binding, BindingLevel, GroupEntry, PolicyGroup, PolicyRef
+from placet.relay.policy.policy import Policy, parse_policy_file
+from placet.relay.policy.policy_set import PolicySet, PolicySnapshot
+from placet.relay.tenants import DEFAULT_TENANT
 
 SETTINGS_GROUP = "settings"
 """The id of the policy group and the binding of the policies in the settings."""

@@ -23,8 +23,7 @@ from placet.relay.inspection.message_holder import MessageHolder
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.stream_texts import group_stream_texts
-from placet.relay.policies.approved_content import digest_file, digest_match, digest_text
-from placet.relay.policies.evaluation import (
+from placet.relay.policy.evaluation import (
     UNREADABLE_FILE,
     Evaluation,
     Outcome,
@@ -32,10 +31,10 @@ from placet.relay.policies.evaluation import (
     exempt_approved,
     hold_unchecked,
 )
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Leg, PolicyAction
-from placet.relay.policies.policy_set import AppliedPolicy
-from placet.relay.policies.text_joining import (
+from placet.relay.policy.finding import Finding, digest_file, digest_match, digest_text
+from placet.relay.policy.policy import Leg, PolicyAction
+from placet.relay.policy.policy_set import AppliedPolicy
+from placet.relay.policy.text_joining import (
     JoinedTexts,
     TextGroupMember,
     find_spanning_texts,
@@ -46,7 +45,7 @@ from placet.relay.policies.text_joining import (
     keep_continuing_findings,
     split_findings,
 )
-from placet.relay.policies.verdict import (
+from placet.relay.policy.verdict import (
     PASS,
     ChangeVerdict,
     PassVerdict,
@@ -56,7 +55,7 @@ from placet.relay.policies.verdict import (
     StreamVerdict,
     Verdict,
 )
-from placet.relay.subscriptions import Subscription
+from placet.relay.tenants import Subscription
 
 NOT_READY = "The relay cannot load its policies, so no messages pass. Try again later."
 HOLDABLE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})

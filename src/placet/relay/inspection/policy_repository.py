@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 from placet.errors import RelayConflict
 from placet.ports.config_store import ConfigStore
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.policies.policy import Policy
-from placet.relay.policies.records import (
+from placet.relay.policy.policy import Policy
+from placet.relay.policy.policy_set import (
     REVISION_ID,
     PolicySnapshot,
     PolicyVersions,
@@ -20,8 +20,7 @@ from placet.relay.policies.records import (
     snapshot_from_records,
 )
 from placet.relay.record_changes import RecordChange, Versioned
-from placet.relay.subscriptions import DEFAULT_TENANT
-from placet.relay.tenant_membership import Membership
+from placet.relay.tenants import DEFAULT_TENANT, Membership
 
 MAX_ATTEMPTS = 8
 MAX_SNAPSHOTS = 64

@@ -23,7 +23,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_event import STARTED_STAGE, AuditEvent
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
-from placet.relay.detectors.presidio import PresidioDetector
+from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.dry_run import (
     REQUEST_LEGS,
@@ -34,10 +34,9 @@ from placet.relay.inspection.dry_run import (
     evaluate_pieces,
     extract_pieces,
 )
-from placet.relay.policies.evaluation import Evaluation, Outcome
-from placet.relay.policies.finding import Finding, format_mask
-from placet.relay.policies.masking import mask_text
-from placet.relay.policies.policy import Leg, Policy
+from placet.relay.policy.evaluation import Evaluation, Outcome
+from placet.relay.policy.finding import Finding, format_mask, mask_text
+from placet.relay.policy.policy import Leg, Policy
 
 CALL_EVENT_TYPE = "COMMUNICATION_AUDIT"
 BATCH = 10

@@ -3,12 +3,12 @@
 from collections.abc import Hashable, Sequence
 
 from placet.ports.detector import Scannable
-from placet.relay.a2a.json_fields import Json, get_text
+from placet.relay.a2a.json_format import Json, get_text
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.stream_merging import ARTIFACT_ID
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.inspection.stream_window import EventText, StreamEvent
-from placet.relay.policies.text_joining import TextGroupMember, get_text_group, is_content
+from placet.relay.policy.text_joining import TextGroupMember, get_text_group, is_content
 
 STATUS = "status"
 """The group of all status messages. Each of them is also inspected by itself."""

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from placet.ports.detector import Scannable
 from placet.relay.a2a.stable_text import count_readable, find_last_cut, find_undecided
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import PolicyAction
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import PolicyAction
 
 MAX_UNDECIDED = 32_768
 """A longer text that cannot be decided, such as a file in base64, is inspected with the whole stream."""

@@ -2,14 +2,12 @@
 
 from msgspec.structs import replace
 
-from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.call_parsing import MAX_ID_LENGTH
+from placet.relay.a2a.call import MAX_ID_LENGTH, A2ACall
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import CONTEXT_ID, Json
+from placet.relay.a2a.json_format import CONTEXT_ID, Json, replace_task_id
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.a2a.task_id_replacement import replace_task_id
-from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
 
 TASK_NOT_FOUND = "Task not found"

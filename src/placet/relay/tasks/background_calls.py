@@ -13,10 +13,10 @@ from placet.errors import Unavailable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository
 from placet.relay.tasks.task_view import BAD_ANSWER
+from placet.relay.tenants import Subscription
 
 LEASE_RENEWAL_S = 20.0
 LEASE = timedelta(minutes=1)

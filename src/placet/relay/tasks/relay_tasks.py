@@ -5,16 +5,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from placet.relay.a2a.builders import build_task_reply
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect, Operation
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import Json
-from placet.relay.a2a.message_digest import digest_message
-from placet.relay.a2a.reply import A2AReply
-from placet.relay.subscriptions import Subscription
+from placet.relay.a2a.json_format import Json, build_task_reply
+from placet.relay.a2a.reply import A2AReply, digest_message
 from placet.relay.tasks.task_repository import Task, TaskRepository
 from placet.relay.tasks.task_view import task_view
+from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
 
 NOT_ANSWERED = "The agent has not answered yet. Try again later."

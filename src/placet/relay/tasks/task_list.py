@@ -7,10 +7,10 @@ from urllib.parse import parse_qs
 from msgspec.structs import replace
 
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.json_fields import CONTEXT_ID, Json, get_state
+from placet.relay.a2a.json_format import CONTEXT_ID, Json, get_state
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.relay_tasks import RelayTasks
+from placet.relay.tenants import Subscription
 
 PAGE_TOKEN = ("pageToken", "page_token")
 

@@ -22,7 +22,7 @@ from placet.ports.row_validation import can_be_stored
 from placet.ports.task_store import TaskRow
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import Json
+from placet.relay.a2a.json_format import Json
 from placet.relay.write_queue import CallWrites, RelayWriteStore, TaskKey, WriteQueue
 
 IdKind = Literal["task", "context"]

@@ -2,10 +2,16 @@
 
 from datetime import datetime
 
-from placet.relay.a2a.builders import build_message, build_task, build_text_part
 from placet.relay.a2a.dialects import Dialect, TaskState
-from placet.relay.a2a.json_fields import Json
-from placet.relay.a2a.translation import get_parts, translate_part, translate_task
+from placet.relay.a2a.json_format import (
+    Json,
+    build_message,
+    build_task,
+    build_text_part,
+    get_parts,
+    translate_part,
+    translate_task,
+)
 from placet.relay.task_reasons import Timeout, reason_to_metadata
 from placet.relay.tasks.task_repository import Task, TaskEnding
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.tenants import Subscription
 
 
 class TaskWaiters:

@@ -14,26 +14,24 @@ from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_1_0, Dialect
 from placet.relay.a2a.errors import A2AError, as_agent_error
-from placet.relay.a2a.json_fields import Json, get_state
-from placet.relay.a2a.reply import A2AReply, parse_reply_to
-from placet.relay.a2a.task_calls import build_get_reply, build_task_call
-from placet.relay.call_limits import RelayLimits
+from placet.relay.a2a.json_format import Json, get_state
+from placet.relay.a2a.push_configs import may_contain_config
+from placet.relay.a2a.reply import A2AReply, build_get_reply, build_task_call, parse_reply_to
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.holds.hold_service import HoldService
 from placet.relay.inspection.message_inspector import MessageInspector
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.verdict import ChangeVerdict, QuickCheck, ReleaseVerdict
-from placet.relay.push.configs import may_contain_config
-from placet.relay.push.outbox import PushOutbox
-from placet.relay.push.push_proxy import CONFIG_CARRYING_OPERATIONS, PushProxy, is_config_operation
-from placet.relay.subscriptions import RegisteredAgent, Subscription
+from placet.relay.policy.finding import Finding
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.verdict import ChangeVerdict, QuickCheck, ReleaseVerdict
+from placet.relay.push import CONFIG_CARRYING_OPERATIONS, PushOutbox, PushProxy, is_config_operation
+from placet.relay.settings import RelayLimits
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.background_calls import BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle, asks_for_input
 from placet.relay.tasks.task_list import add_relay_tasks
 from placet.relay.tasks.task_repository import Task
 from placet.relay.tasks.task_waiters import TaskWaiters
+from placet.relay.tenants import RegisteredAgent, Subscription
 from placet.relay.traffic.early_returns import EarlyReturns
 from placet.relay.traffic.exchange import (
     AnsweredByRelay,
@@ -52,10 +50,9 @@ from placet.relay.upstream.agent_client import (
     as_a2a_error,
     check_response_head,
     get_media_type,
+    select_response_headers,
 )
-from placet.relay.upstream.deadlines import Deadlines
-from placet.relay.upstream.http_client import PendingRequest, UpstreamResponse
-from placet.relay.upstream.response_headers import select_response_headers
+from placet.relay.upstream.connection import Deadlines, PendingRequest, UpstreamResponse
 
 __all__ = ["AnsweredByRelay", "CallHandler", "Exchange", "RelayAnswer"]
 

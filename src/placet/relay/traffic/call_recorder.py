@@ -17,14 +17,13 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.sse import decode_events
 from placet.relay.a2a.stream_merging import merge_event_documents
-from placet.relay.audit.audit_event import STARTED_STAGE, get_transport
+from placet.relay.audit.audit_event import STARTED_STAGE, EventStamp, get_transport
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.audit.event_factory import EventStamp
 from placet.relay.audit.payload_bodies import build_payload_body
-from placet.relay.policies.evaluation import Outcome
-from placet.relay.policies.finding import Finding, omit_sensitive_id
-from placet.relay.policies.policy import Leg
-from placet.relay.subscriptions import Subscription
+from placet.relay.policy.evaluation import Outcome
+from placet.relay.policy.finding import Finding, omit_sensitive_id
+from placet.relay.policy.policy import Leg
+from placet.relay.tenants import Subscription
 from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.traffic.exchange import Exchange
 

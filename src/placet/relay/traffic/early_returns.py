@@ -5,16 +5,16 @@ from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
-from placet.relay.a2a.builders import build_task_reply
+from placet.relay.a2a.json_format import build_task_reply
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.push.push_proxy import PushProxy
+from placet.relay.push import PushProxy
 from placet.relay.tasks.background_calls import BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import Task, TaskRepository
 from placet.relay.tasks.task_view import task_view
 from placet.relay.traffic.exchange import Exchange, RelayAnswer
 from placet.relay.traffic.task_notifier import TaskNotifier
-from placet.relay.upstream.http_client import PendingRequest
+from placet.relay.upstream.connection import PendingRequest
 
 POLL_S = 0.05
 

@@ -12,8 +12,8 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.findings_record import FindingsRecord
 from placet.relay.inspection.message_inspector import InspectionRequest
-from placet.relay.policies.policy import Leg
-from placet.relay.policies.verdict import (
+from placet.relay.policy.policy import Leg
+from placet.relay.policy.verdict import (
     PASS,
     AnswerVerdict,
     ChangeVerdict,
@@ -23,8 +23,8 @@ from placet.relay.policies.verdict import (
     StreamVerdict,
     Verdict,
 )
-from placet.relay.subscriptions import Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
+from placet.relay.tenants import Subscription
 from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.upstream.agent_client import UpstreamRequest
 

@@ -7,27 +7,25 @@ from typing import Any
 from msgspec.structs import replace
 from yarl import URL
 
-from placet.relay.a2a.builders import build_message, build_text_part
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import RPC_NAMES, Dialect, Operation
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.reply import A2AReply, parse_reply_to
+from placet.relay.a2a.json_format import build_message, build_text_part
+from placet.relay.a2a.reply import A2AReply, build_task_call, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
-from placet.relay.a2a.task_calls import build_task_call
-from placet.relay.subscriptions import RegisteredAgent
+from placet.relay.tenants import RegisteredAgent
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
-from placet.relay.upstream.agent_availability import UNAVAILABLE_STATUSES
 from placet.relay.upstream.agent_client import (
     EVENTS_TYPE,
     JSON_TYPES,
     NETWORK_ERRORS,
+    UNAVAILABLE_STATUSES,
     as_a2a_error,
     get_media_type,
 )
-from placet.relay.upstream.errors import ConnectionClosed, ResponseTruncated
-from placet.relay.upstream.http_client import UpstreamResponse
+from placet.relay.upstream.connection import ConnectionClosed, ResponseTruncated, UpstreamResponse
 
 CANCEL_WITHIN_S = 10.0
 UNCERTAIN_STATUSES = frozenset({502, 504})

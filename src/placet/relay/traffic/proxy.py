@@ -21,8 +21,7 @@ from placet.errors import (
     Unavailable,
     Unreachable,
 )
-from placet.relay.a2a.call import INSPECTED_HEADERS, ROUTINE_HEADER_VALUES
-from placet.relay.a2a.call_parsing import CallParseError, parse_call
+from placet.relay.a2a.call import INSPECTED_HEADERS, ROUTINE_HEADER_VALUES, CallParseError, parse_call
 from placet.relay.a2a.cards import WELL_KNOWN_PATHS, compute_etag
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, RpcId, build_error_body, get_error_status
@@ -30,8 +29,8 @@ from placet.relay.asgi import Authenticate, ReadBody, Receive, Scope, Send, get_
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
-from placet.relay.subscriptions import RegisteredCaller, Registry, Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
+from placet.relay.tenants import RegisteredCaller, Registry, Subscription
 from placet.relay.traffic.call_handler import CallHandler, Exchange, RelayAnswer
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.streaming import StreamRelay

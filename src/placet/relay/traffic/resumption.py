@@ -10,17 +10,16 @@ from placet.errors import CaseNotFound, Unavailable
 from placet.ports.hold_store import HoldRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, ErrorKind
-from placet.relay.a2a.reply import A2AReply
-from placet.relay.a2a.task_calls import build_task_call
+from placet.relay.a2a.reply import A2AReply, build_task_call
 from placet.relay.frozen_message import FrozenMessage
 from placet.relay.hold import HoldBody, decode_hold_body, frozen_message_from_hold
 from placet.relay.holds.message_excerpts import format_label
 from placet.relay.holds.resolution import HoldResolver, subscription_from_hold
-from placet.relay.policies.policy import Leg
-from placet.relay.subscriptions import Registry, Subscription
+from placet.relay.policy.policy import Leg
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository
 from placet.relay.tasks.task_view import BAD_ANSWER
+from placet.relay.tenants import Registry, Subscription
 from placet.relay.traffic.exchange import AnsweredByRelay, Exchange
 from placet.relay.traffic.forwarding import (
     HeldMessageForwarder,
@@ -28,7 +27,7 @@ from placet.relay.traffic.forwarding import (
     build_follow_up,
     build_input_call,
 )
-from placet.relay.upstream.errors import ConnectionClosed, ConnectTimeout, ResponseTruncated
+from placet.relay.upstream.connection import ConnectionClosed, ConnectTimeout, ResponseTruncated
 
 APPROVE = "approve"
 APPROVED = "Approved"

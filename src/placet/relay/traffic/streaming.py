@@ -24,12 +24,12 @@ from placet.relay.traffic.withheld_stream import (
 from placet.relay.upstream.agent_client import (
     EVENTS_TYPE,
     NETWORK_ERRORS,
+    IdleTimeout,
     as_a2a_error,
     get_media_type,
     read_chunk,
 )
-from placet.relay.upstream.http_client import UpstreamResponse
-from placet.relay.upstream.idle_timeout import IdleTimeout
+from placet.relay.upstream.connection import UpstreamResponse
 
 Write = Callable[[bytes], Awaitable[None]]
 """Sends a part of the stream to the caller. The first call starts the response."""

@@ -10,15 +10,12 @@ from msgspec.structs import replace
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import TERMINAL
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.reply import A2AReply
-from placet.relay.a2a.task_calls import build_task_call
-from placet.relay.policies.policy import Leg
-from placet.relay.push.configs import PushTarget, build_bearer_authentication
-from placet.relay.push.outbox import PushOutbox
-from placet.relay.push.relay_configs import build_create_call
-from placet.relay.push.webhooks import PushWebhook, WebhookRepository
-from placet.relay.subscriptions import Subscription
+from placet.relay.a2a.push_configs import PushTarget, build_bearer_authentication, build_create_call
+from placet.relay.a2a.reply import A2AReply, build_task_call
+from placet.relay.policy.policy import Leg
+from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository
 from placet.relay.tasks.relay_tasks import RelayTasks
+from placet.relay.tenants import Subscription
 from placet.relay.traffic.exchange import Exchange, RelayAnswer
 
 ANNOUNCE_WITHIN_S = 10.0

@@ -24,13 +24,11 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.asgi import ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.push.encryption import token_matches
-from placet.relay.push.outbox import PushOutbox
-from placet.relay.push.webhooks import PushWebhook, WebhookRepository
+from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository, token_matches
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
-from placet.relay.subscriptions import Registry, Subscription
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import Task
+from placet.relay.tenants import Registry, Subscription
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import AnsweredByRelay, Exchange

@@ -18,14 +18,12 @@ from placet.relay.a2a.reply import A2AReply, add_metadata, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.inspection.stream_texts import StreamGrouper, build_stream_event
 from placet.relay.inspection.stream_window import StreamWindow
-from placet.relay.policies.finding import Finding
-from placet.relay.policies.masking import mask_text
+from placet.relay.policy.finding import Finding, mask_text
 from placet.relay.task_reasons import build_streaming_metadata
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import Exchange
-from placet.relay.upstream.agent_client import read_chunk
-from placet.relay.upstream.http_client import UpstreamResponse
-from placet.relay.upstream.idle_timeout import IdleTimeout
+from placet.relay.upstream.agent_client import IdleTimeout, read_chunk
+from placet.relay.upstream.connection import UpstreamResponse
 
 TOO_LARGE = "The agent's stream is too large to be inspected as a whole."
 EVENT_TOO_LARGE = "An event of the agent's stream is too large."

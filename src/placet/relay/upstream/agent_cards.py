@@ -24,8 +24,8 @@ from placet.relay.a2a.cards import (
 )
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_fields import Json
-from placet.relay.subscriptions import RegisteredAgent
+from placet.relay.a2a.json_format import Json
+from placet.relay.tenants import RegisteredAgent
 from placet.relay.upstream.agent_client import (
     JSON_TYPES,
     NETWORK_ERRORS,

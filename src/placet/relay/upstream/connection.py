@@ -1,18 +1,67 @@
-"""One HTTP/1.1 connection to an agent, with one request at a time. Any protocol error closes it.
-
-It uses the server's parser, llhttp. The caller limits the time and the size of a response.
-"""
+"""Errors of connections to agents, besides those of the operating system."""
 
 import asyncio
 import select
 import socket
-from collections.abc import Callable, Mapping
-from typing import Protocol, cast
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, Protocol, TypeVar, cast
 
 import httptools
 
-from placet.relay.upstream.deadlines import Deadlines
-from placet.relay.upstream.errors import ConnectionClosed, InvalidHttpResponse, ResponseTruncated
+
+class ConnectTimeout(TimeoutError):
+    """No connection could be opened in time. Nothing was sent."""
+
+
+class InvalidHttpResponse(Exception):
+    """The response is not valid HTTP."""
+
+
+class ResponseTruncated(Exception):
+    """The connection closed before the response was complete."""
+
+
+class ConnectionClosed(ConnectionResetError):
+    """The connection closed before a response. The agent may have received the request."""
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Deadlines(Generic[T]):
+    """Calls `on_timeout` with each item that is not removed within `within_s` seconds."""
+
+    def __init__(self, within_s: float, on_timeout: Callable[[T], None]) -> None:
+        self.within_s = within_s
+        self._on_timeout = on_timeout
+        self._deadlines: dict[T, float] = {}
+        """Sorted by deadline, because all items have the same timeout."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, one: T) -> None:
+        """Add an item. An item that was already added gets a new deadline."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.within_s
+        self._deadlines.pop(one, None)
+        self._deadlines[one] = deadline
+        if self._timer is None:
+            self._timer = loop.call_at(deadline, self._expire_due)
+
+    def remove(self, one: T) -> None:
+        """Remove an item."""
+        self._deadlines.pop(one, None)
+
+    def _expire_due(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        while self._deadlines:
+            one, deadline = next(iter(self._deadlines.items()))
+            if deadline > loop.time():
+                self._timer = loop.call_at(deadline, self._expire_due)
+                return
+            del self._deadlines[one]
+            self._on_timeout(one)
+
 
 MAX_FIELD_BYTES = 8 * 1024
 MAX_HEAD_BYTES = 64 * 1024

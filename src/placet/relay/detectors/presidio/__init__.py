@@ -1,0 +1,1 @@
+"""The Presidio detector, and the process in which Presidio runs."""

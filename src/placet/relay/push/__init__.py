@@ -1,1 +1,0 @@
-"""Push notifications from agents to callers, through the relay."""

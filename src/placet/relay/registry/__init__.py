@@ -1,1 +1,0 @@
-"""Agents, callers, groups and tenants, from the settings and the store."""
