@@ -63,8 +63,8 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     page_context: Annotated[
         dict[str, Any],
         _describe(
-            "More context, which only the review page shows. It is not sent to the agent, and a case that has "
-            "it cannot be answered inline."
+            "More context, which only the review page shows. It is not sent to the agent, and a case with it "
+            "cannot be answered inline."
         ),
     ] = field(default_factory=dict)
     timeout: Annotated[
