@@ -1,7 +1,7 @@
 """A synchronous client for services that run Placet as a separate server: Flask, Django, scripts."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import httpx
@@ -14,6 +14,7 @@ from placet.http.client_operations import (
     LIST_GRANTS,
     OPEN_CASE,
     POLL_CASE,
+    REPORT_CALLS,
     REVOKE_GRANT,
     SHOW_GRANT,
     USE_GRANT,
@@ -104,6 +105,13 @@ class PlacetClient:
     def cancel(self, case_id: str, *, reason: str | None = None) -> dict[str, Any]:
         """Withdraw the case."""
         return self._call(CANCEL_CASE, {"case_id": case_id}, json={"reason": reason})
+
+    def report_calls(self, case_id: str, receipts: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        """Report what became of the calls of a decided case; the first receipt of each call counts.
+
+        A receipt has `call_id`, `outcome` (`ran`, or why the call did not do its work) and perhaps `at`.
+        """
+        return self._call(REPORT_CALLS, {"case_id": case_id}, json={"receipts": list(receipts)})
 
     def use_grant(
         self,

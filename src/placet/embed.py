@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.bootstrap.server import ServerParts, build
+from placet.cases.call_receipt import CallReceipt
 from placet.cases.wire import poll_response
 from placet.desk.api_keys import RESERVED
 from placet.desk.draft import draft_from
@@ -23,6 +24,7 @@ from placet.errors import (
     RequestError,
     SettingsError,
     Unavailable,
+    ValidationFailed,
 )
 from placet.http.asgi import Receive, Scope, Send
 from placet.http.error_replies import describe_error
@@ -30,6 +32,7 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol import review_types
+from placet.protocol.conversion import convert_input
 from placet.protocol.poll import PollResponse, RespondedBy
 from placet.settings import build_settings
 from placet.text.characters import is_one_line, is_storable
@@ -216,6 +219,20 @@ class Placet:
         parts = await self.parts()
         principal = await self._principal(request, owner)
         return poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
+
+    async def report_calls(
+        self,
+        case_id: str,
+        receipts: Sequence[Mapping[str, str]],
+        *,
+        request: Request | None = None,
+        owner: str | None = IN_HOUSE,
+    ) -> None:
+        """Record what became of the calls of a decided case; the first receipt of each call counts."""
+        parts = await self.parts()
+        principal = await self._principal(request, owner)
+        reported = convert_input(list(receipts), tuple[CallReceipt, ...], ValidationFailed, "receipts")
+        await parts.desk.report_calls(case_id, principal, reported)
 
     @property
     def exception_handlers(self) -> dict[Any, Any]:  # FastAPI and Starlette ask for different types

@@ -14,6 +14,7 @@ PlacetError
 │   ├── MethodNotAllowed       405  method_not_allowed
 │   ├── AlreadyClosed          409  duplicate_submission
 │   │   └── ContentChanged     409  content_changed
+│   ├── CaseStillOpen          409  case_open
 │   ├── CaseExpired            410  case_expired
 │   ├── UnsupportedEncoding    415  unsupported_encoding
 │   ├── RateLimited            429  rate_limited
@@ -173,6 +174,13 @@ class ContentChanged(AlreadyClosed):
     """The answer is for other content than this case shows. Nothing was recorded; open the case again."""
 
     code = "content_changed"
+
+
+class CaseStillOpen(RequestError):
+    """This case is not decided yet. Report its calls after the decision."""
+
+    code = "case_open"
+    status = 409
 
 
 class CaseExpired(RequestError):

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from placet.cases.call_receipt import CallReceipt
 from placet.cases.case import Case, Decision
 from placet.cases.commands import (
     COMMANDS,
@@ -15,6 +16,7 @@ from placet.cases.commands import (
     MarkAltered,
     PassOn,
     Remind,
+    ReportCalls,
     Respond,
     RevokeGrant,
     UseGrant,
@@ -22,6 +24,7 @@ from placet.cases.commands import (
     Work,
 )
 from placet.cases.events import Event
+from placet.cases.execution_outcomes import ExecutionOutcome
 from placet.cases.grant import Grant
 from placet.cases.machine import apply
 from placet.protocol.poll import Progress, Result, Status, SubmissionContext
@@ -65,6 +68,9 @@ ORDERS: dict[type[Command], Command] = {
     Link: Link(actor="key:acme", next_case_id="review_next"),
     UseGrant: UseGrant(actor="key:acme", grant=GRANT, call={"id": "call_2", "name": "send_email"}),
     RevokeGrant: RevokeGrant(actor="key:acme", grant=GRANT),
+    ReportCalls: ReportCalls(
+        actor="key:acme", receipts=(CallReceipt(call_id="call_1", outcome=ExecutionOutcome.RAN),)
+    ),
     MarkAltered: MarkAltered(actor="system"),
     Erase: Erase(actor="system"),
 }

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import placet.hook
+from placet.cases.execution_outcomes import NotRunReason
 from placet.errors import AlreadyDecided, HookError, ThreadBusy, ThreadPaused
-from placet.hook.feedback import NotRunReason
 from placet.hook.turn import NOT_RUN, TRANSITIONS, CallEvent, CallState, apply
 
 EXPECTED = """

@@ -1,12 +1,14 @@
 """Every page in every state, made from real cases of every kind, in any language."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
+from placet.cases.call_receipt import CallReceipt
 from placet.cases.case import Case, Decision, Offer, offer_digest
+from placet.cases.execution_outcomes import ExecutionOutcome
 from placet.desk.asker import Asker
 from placet.errors import BadRequest
 from placet.pages import (
@@ -106,6 +108,7 @@ def answered(
     data: dict[str, Any],
     path: Any = "browser_submit",
     by: RespondedBy | None = None,
+    receipts: tuple[CallReceipt, ...] = (),
 ) -> ClosedView:
     decision = Decision(
         result=Result(action=action, data=data), submission=SubmissionContext(mode=path), responded_by=by
@@ -116,15 +119,33 @@ def answered(
         (name, compare({key: shown[name][key] for key in value}, value) if name in shown else value)
         for name, value in kind.summarize_answer(offer, data)
     )
-    said = kind.find_outcome(offer, action)
-    return closed_view(offer, Status.COMPLETED, recap=recap, outcome=said, case={"decision": decision})
+    said, executions = kind.find_outcome(offer, action), kind.list_executions(offer, data, receipts)
+    return closed_view(
+        offer,
+        Status.COMPLETED,
+        recap=recap,
+        outcome=said,
+        executions=executions,
+        case={"decision": decision},
+    )
 
 
-def decided(offer: Offer, pairs: list[tuple[str, str]], move: str = "edit") -> ClosedView:
-    """What became of tool calls once the page's form was sent."""
-    turn = load_review_type(offer).handle_post(offer, move, pairs, {})
+def decided(
+    offer: Offer,
+    pairs: list[tuple[str, str]],
+    move: str = "edit",
+    outcomes: Sequence[ExecutionOutcome] = (),
+) -> ClosedView:
+    """What became of tool calls once the page's form was sent, and their agent reported the first of them."""
+    rules = load_review_type(offer)
+    turn = rules.handle_post(offer, move, pairs, {})
     assert turn.action is not None
-    return answered(offer, turn.action, load_review_type(offer).check(offer, turn.action, turn.data or {}))
+    receipts = tuple(
+        CallReceipt(call_id=call_id, outcome=outcome, at=NOW - timedelta(minutes=1))
+        for call_id, outcome in zip(rules.list_call_ids(offer.context), outcomes, strict=False)
+    )
+    data = rules.check(offer, turn.action, turn.data or {})
+    return answered(offer, turn.action, data, receipts=receipts)
 
 
 def turned(
@@ -339,6 +360,9 @@ def closed_views() -> dict[str, View]:
         "escalation-abort": answered(offers["escalation"], "abort", {"reason": "Call the supplier."}),
         "x": answered(offers["x"], "allow_once", {}),
         "calls": decided(offers["tool-calls"], [*FOUR_WAYS, ("decision.3", "approve")]),
+        "calls-reported": decided(
+            offers["tool-calls"], [], "approve", (ExecutionOutcome.RAN, ExecutionOutcome.FAILED)
+        ),
         "calls-rejected": decided(offers["tool-calls"], [("note", "Not today.")], "reject"),
         "expired": closed_view(approval, Status.EXPIRED, rounds=(EARLIER,)),
         "expired-as-yes": closed_view(approval, Status.EXPIRED, case={"default_action": "approve"}),

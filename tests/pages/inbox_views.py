@@ -1,10 +1,12 @@
 """The inbox in every state: full, sifted, decided, empty, and before anyone has signed in."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from placet.cases.call_receipt import CallExecution
 from placet.cases.case import Offer
+from placet.cases.execution_outcomes import ExecutionOutcome
 from placet.desk.asker import Asker
 from placet.pages.page_texts import SIGN_IN_PROBLEMS
 from placet.pages.view import InboxRow, InboxView, SignInView
@@ -13,6 +15,15 @@ from placet.server.inbox_list import TYPE_NAMES, get_type_name
 
 STATUSES = ("pending", "opened", "in_progress")
 ENDS = {"completed": "approve", "expired": None, "cancelled": None}
+
+
+_EXECUTIONS = (
+    CallExecution(name="send_email"),
+    None,
+    CallExecution(
+        name="send_email", outcome=ExecutionOutcome.RAN, at=datetime(2026, 5, 6, 9, 28, tzinfo=UTC)
+    ),
+)
 
 
 def inbox_views(examples: Mapping[str, Offer], now: datetime) -> dict[str, InboxView | SignInView]:
@@ -30,8 +41,9 @@ def inbox_views(examples: Mapping[str, Offer], now: datetime) -> dict[str, Inbox
             closed_at=now - timedelta(minutes=3),
             outcome=outcome,
             person="Ada Byron" if outcome else None,
+            execution=execution,
         )
-        for status, outcome in ENDS.items()
+        for (status, outcome), execution in zip(ENDS.items(), _EXECUTIONS, strict=True)
     )
     wrong = {
         f"sign-in-{name}": SignInView(

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from placet.cases.call_receipt import CallReceipt
 from placet.cases.case_reader import CaseReader
 from placet.cases.grant import Grant
 from placet.protocol.hitl_object import DefaultAction
@@ -104,6 +105,8 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The time of the last event after the creation, so that no later event is dated before it."""
     grant_digests: dict[str, str] = {}
     """The digest of each grant that was given with this case, by the grant's id."""
+    receipts: tuple[CallReceipt, ...] = ()
+    """What became of its calls, as far as the agent has reported it."""
 
     @property
     def live(self) -> bool:

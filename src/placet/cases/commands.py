@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from placet.cases.call_receipt import CallReceipt
 from placet.cases.case import Decision
 from placet.cases.grant import Grant
 from placet.protocol.poll import Progress, RespondedBy
@@ -86,6 +87,12 @@ class RevokeGrant(Command, frozen=True, kw_only=True):
     grant: Grant
 
 
+class ReportCalls(Command, frozen=True, kw_only=True):
+    """The agent reports what became of the calls of this case."""
+
+    receipts: tuple[CallReceipt, ...]
+
+
 class MarkAltered(Command, frozen=True, kw_only=True):
     """The stored offer does not match its digest. The case can no longer be answered."""
 
@@ -107,6 +114,7 @@ COMMANDS: tuple[type[Command], ...] = (
     Link,
     UseGrant,
     RevokeGrant,
+    ReportCalls,
     MarkAltered,
     Erase,
 )

@@ -24,6 +24,7 @@ ERASED = "review.erased"
 GRANT_GIVEN = "grant.given"
 GRANT_USED = "grant.used"
 GRANT_REVOKED = "grant.revoked"
+CALLS_REPORTED = "calls.reported"
 
 EVENT_TYPES = (
     CREATED,
@@ -34,6 +35,7 @@ EVENT_TYPES = (
     GRANT_GIVEN,
     GRANT_USED,
     GRANT_REVOKED,
+    CALLS_REPORTED,
     ERASED,
 )
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.cases import events as log
+from placet.cases.call_receipt import select_new_receipts
 from placet.cases.case import Case, HandedBack, grant_digest
 from placet.cases.commands import (
     Cancel,
@@ -26,6 +27,7 @@ from placet.cases.commands import (
     MarkAltered,
     PassOn,
     Remind,
+    ReportCalls,
     Respond,
     RevokeGrant,
     UseGrant,
@@ -34,7 +36,7 @@ from placet.cases.commands import (
 )
 from placet.cases.events import Event
 from placet.cases.grant import Grant
-from placet.errors import AlreadyClosed, CaseExpired, ContentAltered, RequestError
+from placet.errors import AlreadyClosed, CaseExpired, CaseStillOpen, ContentAltered, RequestError
 from placet.protocol import stream
 from placet.protocol.poll import Status
 
@@ -53,6 +55,7 @@ class Refuse(Struct, frozen=True):
 
 
 STAY, CLOSED, LATE = Stay(), Refuse(AlreadyClosed), Refuse(CaseExpired)
+OPEN = Refuse(CaseStillOpen)
 TransitionRule = Status | Stay | Refuse
 
 TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
@@ -68,6 +71,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (PENDING, Link): PENDING,
     (PENDING, UseGrant): STAY,
     (PENDING, RevokeGrant): STAY,
+    (PENDING, ReportCalls): OPEN,
     (PENDING, MarkAltered): PENDING,
     (PENDING, Erase): STAY,
     (OPENED, View): STAY,
@@ -82,6 +86,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (OPENED, Link): OPENED,
     (OPENED, UseGrant): STAY,
     (OPENED, RevokeGrant): STAY,
+    (OPENED, ReportCalls): OPEN,
     (OPENED, MarkAltered): OPENED,
     (OPENED, Erase): STAY,
     (IN_PROGRESS, View): STAY,
@@ -96,6 +101,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (IN_PROGRESS, Link): IN_PROGRESS,
     (IN_PROGRESS, UseGrant): STAY,
     (IN_PROGRESS, RevokeGrant): STAY,
+    (IN_PROGRESS, ReportCalls): OPEN,
     (IN_PROGRESS, MarkAltered): IN_PROGRESS,
     (IN_PROGRESS, Erase): STAY,
     (COMPLETED, View): STAY,
@@ -110,6 +116,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (COMPLETED, Link): COMPLETED,
     (COMPLETED, UseGrant): COMPLETED,
     (COMPLETED, RevokeGrant): COMPLETED,
+    (COMPLETED, ReportCalls): COMPLETED,
     (COMPLETED, MarkAltered): COMPLETED,
     (COMPLETED, Erase): COMPLETED,
     (EXPIRED, View): STAY,
@@ -124,6 +131,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (EXPIRED, Link): EXPIRED,
     (EXPIRED, UseGrant): STAY,
     (EXPIRED, RevokeGrant): STAY,
+    (EXPIRED, ReportCalls): EXPIRED,
     (EXPIRED, MarkAltered): EXPIRED,
     (EXPIRED, Erase): EXPIRED,
     (CANCELLED, View): STAY,
@@ -138,6 +146,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (CANCELLED, Link): CANCELLED,
     (CANCELLED, UseGrant): STAY,
     (CANCELLED, RevokeGrant): STAY,
+    (CANCELLED, ReportCalls): CANCELLED,
     (CANCELLED, MarkAltered): CANCELLED,
     (CANCELLED, Erase): CANCELLED,
 }
@@ -337,6 +346,14 @@ def _note_grant(case: Case, grant: Grant) -> Changes:
     return {"grant_digests": {**case.grant_digests, grant.id: grant_digest(grant)}}
 
 
+def _report_calls(case: Case, command: ReportCalls, now: datetime) -> ChangesAndFacts:
+    earliest = case.closed_at or case.created_at
+    new = select_new_receipts(case.receipts, command.receipts, earliest=earliest, now=now)
+    if not new or case.erased_at is not None:
+        return {}, []  # an agent reports at least once
+    return {"receipts": (*case.receipts, *new)}, [(log.CALLS_REPORTED, {"receipts": new})]
+
+
 def _mark_altered(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     if case.altered_at is not None or case.erased_at is not None:
         return {}, []
@@ -350,6 +367,7 @@ def _erase(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
         "decision": None,
         "reason": None,
         "handed_back": (),
+        "receipts": (),
         "callback_url": None,
         "reader": None,
         "erased_at": now,
@@ -370,6 +388,7 @@ _EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], ChangesAndFacts
     Link: _link,
     UseGrant: _use_grant,
     RevokeGrant: _revoke_grant,
+    ReportCalls: _report_calls,
     MarkAltered: _mark_altered,
     Erase: _erase,
 }

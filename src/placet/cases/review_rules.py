@@ -57,6 +57,10 @@ class ReviewRules(Protocol):
         """Whether `check` evaluates a schema that somebody else wrote, for this data."""
         ...
 
+    def list_call_ids(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the ids of the calls in a valid context, about which the agent may send receipts."""
+        ...
+
     def check(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer's data as it will be stored; raise a BadRequest that names what is wrong."""
         ...

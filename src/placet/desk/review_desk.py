@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from placet.cases.call_receipt import CallReceipt
 from placet.cases.case import Case, Offer, Subject
 from placet.cases.commands import (
     Cancel,
@@ -15,6 +16,7 @@ from placet.cases.commands import (
     HandBack,
     HandBackAsLast,
     PassOn,
+    ReportCalls,
     Respond,
     View,
     Work,
@@ -372,6 +374,19 @@ class ReviewDesk:
         await self.get_owned_case(case_id, principal)
         command = Cancel(actor=get_actor(principal), reason=check_note(reason))
         return await self._order(case_id, command)
+
+    async def report_calls(self, case_id: str, principal: Principal, receipts: Sequence[CallReceipt]) -> Case:
+        """Record what became of the calls of a closed case; the first receipt of each call counts.
+
+        Raises CaseStillOpen before the decision, and ValidationFailed for a call that the case is not about.
+        """
+        await self.get_owned_case(case_id, principal)
+        case, offer = await self.get_case_and_offer(case_id)
+        known = self.find_rules(case.type, offer.context).list_call_ids(offer.context)
+        for receipt in receipts:
+            if receipt.call_id not in known:
+                raise ValidationFailed(f"The case has no call {receipt.call_id[:100]!r}.")
+        return await self._order(case_id, ReportCalls(actor=get_actor(principal), receipts=tuple(receipts)))
 
     # Writing
 

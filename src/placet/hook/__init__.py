@@ -18,7 +18,7 @@ _EXPORTS: dict[str, str] = {
     "LangGraphSaver": "placet.hook.savers.langgraph",
     "MemoryGrants": "placet.hook.grants",
     "MemorySaver": "placet.hook.savers.memory",
-    "NotRunReason": "placet.hook.feedback",
+    "NotRunReason": "placet.cases.execution_outcomes",
     "PostgresSaver": "placet.hook.savers.postgres",
     "ReactAgent": "placet.hook.agent",
     "RedisSaver": "placet.hook.savers.redis",
@@ -43,6 +43,7 @@ _EXPORTS: dict[str, str] = {
 """Public name -> the module that defines it."""
 
 if TYPE_CHECKING:
+    from placet.cases.execution_outcomes import NotRunReason as NotRunReason
     from placet.hook.agent import ReactAgent as ReactAgent
     from placet.hook.approval_rules import HumanInTheLoopHook as HumanInTheLoopHook
     from placet.hook.approval_rules import ToolConfig as ToolConfig
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from placet.hook.decorator import requires_approval as requires_approval
     from placet.hook.events import AgentResult as AgentResult
     from placet.hook.feedback import FeedbackResult as FeedbackResult
-    from placet.hook.feedback import NotRunReason as NotRunReason
     from placet.hook.feedback import ToolFeedback as ToolFeedback
     from placet.hook.gate import Gate as Gate
     from placet.hook.grants import EmbeddedGrants as EmbeddedGrants

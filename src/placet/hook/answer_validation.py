@@ -7,15 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
+from placet.cases.execution_outcomes import NotRunReason
 from placet.errors import InvalidFeedback
-from placet.hook.feedback import (
-    CallDecision,
-    FeedbackResult,
-    NotRunReason,
-    ToolFeedback,
-    Verdict,
-    contradicts,
-)
+from placet.hook.feedback import CallDecision, FeedbackResult, ToolFeedback, Verdict, contradicts
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME
 from placet.hook.tool_call import find_json_problem

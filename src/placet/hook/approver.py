@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypedDict, Unpack
 
+from placet.cases.execution_outcomes import NotRunReason
 from placet.errors import HookError
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, State
 from placet.hook.argument_checks import require_hooks, require_known_options, require_names, require_text
-from placet.hook.feedback import NotRunReason
 from placet.hook.gate import Gate, GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import describe_failure, describe_result, to_text

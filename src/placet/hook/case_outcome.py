@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from placet.cases.execution_outcomes import NotRunReason
 from placet.errors import InvalidFeedback
-from placet.hook.feedback import FeedbackResult, NotRunReason
+from placet.hook.feedback import FeedbackResult
 from placet.hook.result_texts import NOT_DECIDED_IN_TIME, REVIEW_WITHDRAWN
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, Self, TypedDict
 
+from placet.cases.execution_outcomes import NotRunReason
 from placet.errors import InvalidFeedback
 from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.tool_call import Arguments, ToolCall, read_arguments
@@ -18,20 +19,6 @@ class FeedbackResult(StrEnum):
     EDITED = "edit"
     REJECTED = "reject"
     RESPONDED = "respond"
-
-
-class NotRunReason(StrEnum):
-    """Why a stopped call did not do its work. Every adapter reports one of these, and no other."""
-
-    REJECTED = "rejected"
-    TIMED_OUT = "timed_out"
-    WITHDRAWN = "withdrawn"
-    SUPERSEDED = "superseded"
-    """A message, or another call, took its place."""
-    FAILED = "failed"
-    """It was started, and it failed, or how it ended is not known."""
-    NOT_CLAIMED = "not_claimed"
-    """It was approved, and no process started it."""
 
 
 DecisionName = Literal["approve", "edit", "reject", "respond"]

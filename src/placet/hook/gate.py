@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
+from placet.cases.execution_outcomes import NotRunReason
 from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy
 from placet.hook import turn as turns
 from placet.hook.answer_validation import Feedback, materialize_answers
@@ -29,7 +30,6 @@ from placet.hook.blocking import BlockingCaller
 from placet.hook.call_leases import CallLeases, CallStart
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.checkpoint_cache import CheckpointCache
-from placet.hook.feedback import NotRunReason
 from placet.hook.grants import GrantSource, generate_nonce
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata

@@ -4,7 +4,8 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from placet.hook.feedback import FeedbackResult, NotRunReason, ToolFeedback, Verdict
+from placet.cases.execution_outcomes import NotRunReason
+from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict
 from placet.hook.tool_call import ToolCall
 
 OUTCOME_UNKNOWN = (

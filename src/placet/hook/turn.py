@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from placet.cases.execution_outcomes import NotRunReason
 from placet.errors import (
     AlreadyDecided,
     CheckpointConflict,
@@ -27,7 +28,7 @@ from placet.hook.answer_validation import Feedback, Verdicts, reject_undecided, 
 from placet.hook.case_outcome import CaseOutcome
 from placet.hook.checkpoint import Checkpoint, GrantedCalls
 from placet.hook.decision_record import describe_contradictions, find_contradictions, record_decisions
-from placet.hook.feedback import FeedbackResult, NotRunReason, ToolFeedback, Verdict, contradicts
+from placet.hook.feedback import FeedbackResult, ToolFeedback, Verdict, contradicts
 from placet.hook.frozen_values import replace
 from placet.hook.interruption import InterruptionMetadata, create_interruption
 from placet.hook.json_text import digest_json

@@ -56,6 +56,18 @@ STATES: Mapping[str, str] = {
     "cancelled": phrase("Withdrawn"),
 }
 
+APPROVED_NOT_RUN = phrase("Approved, not run yet")
+# What became of an approved call, as its agent reports it.
+EXECUTIONS: Mapping[str, str] = {
+    "ran": phrase("It ran"),
+    "failed": phrase("It failed, or how it ended is not known"),
+    "rejected": phrase("It never ran: rejected"),
+    "timed_out": phrase("It never ran: not decided in time"),
+    "withdrawn": phrase("It never ran: the agent no longer needed it"),
+    "superseded": phrase("It never ran: a message or another call took its place"),
+    "not_claimed": phrase("It never ran: the agent stopped before it"),
+}
+
 SIGN_IN_PROBLEMS: Mapping[str, str] = {
     "no_key": phrase("Enter your key."),
     "wrong_key": phrase("This key is not known here, or it has ended. Check that all of it was copied."),

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from placet.cases.call_receipt import CallExecution
 from placet.cases.case import Case, Offer
 from placet.desk.asker import Asker
 from placet.pages.diffs import Comparison
@@ -110,6 +111,8 @@ class ClosedView(Struct, frozen=True, kw_only=True):
     recap: Recap = ()
     outcome: str | None = None
     grants: tuple[GivenGrant, ...] = ()
+    executions: tuple[CallExecution, ...] = ()
+    """What became of the calls that were decided."""
     revoke_url: str | None = None
     csrf: str = ""
     rounds: tuple[Round, ...] = ()
@@ -169,6 +172,8 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     closed_at: datetime | None = None
     outcome: str | None = None
     person: str | None = None
+    execution: CallExecution | None = None
+    """What became of its calls; of several, the most notable."""
 
 
 class InboxView(Struct, frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
 """The base class of all review types."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
 
 from placet.cases import action_labels
+from placet.cases.call_receipt import CallExecution, CallReceipt
 from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission, ValidationFailed
 from placet.protocol.conversion import quote
@@ -68,6 +69,10 @@ class ReviewType(ABC):
         """Return the context for the offer; raise ValidationFailed or InvalidForm if it is not valid."""
         self.read_context(context)
         return context
+
+    def list_call_ids(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the ids of the calls about which the agent may send receipts; none for most types."""
+        return ()
 
     def list_schemas(self, context: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Return the schemas in a valid context that somebody else wrote, each with its path."""
@@ -148,6 +153,12 @@ class ReviewType(ABC):
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Return the answer's data for display, as pairs of name and value, with sensitive values masked."""
         return list(data.items())
+
+    def list_executions(
+        self, offer: Offer, data: Mapping[str, Any], receipts: Sequence[CallReceipt]
+    ) -> tuple[CallExecution, ...]:
+        """Return what became of the calls of a decided case; none for most types."""
+        return ()
 
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Return the values that were shown, under the name of the answer's part that changes them."""

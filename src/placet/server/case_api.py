@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from placet.cases.call_receipt import MAX_RECEIPTS, CallReceipt
 from placet.cases.case import Case
+from placet.cases.execution_outcomes import ExecutionOutcome
 from placet.cases.wire import poll_response
 from placet.desk import idempotency
 from placet.desk.access import require_scope
@@ -19,6 +21,7 @@ from placet.errors import (
     BadRequest,
     CaseExpired,
     CaseNotFound,
+    CaseStillOpen,
     InvalidAction,
     InvalidForm,
     InvalidInput,
@@ -40,7 +43,15 @@ from placet.http.asgi import (
     read_body,
     read_text_header,
 )
-from placet.http.client_operations import CANCEL_CASE, FOLLOW_CASE, LIST_CASES, OPEN_CASE, POLL_CASE, RESPOND
+from placet.http.client_operations import (
+    CANCEL_CASE,
+    FOLLOW_CASE,
+    LIST_CASES,
+    OPEN_CASE,
+    POLL_CASE,
+    REPORT_CALLS,
+    RESPOND,
+)
 from placet.http.decoding import decode
 from placet.http.paging import PageLimit
 from placet.http.route import (
@@ -146,6 +157,12 @@ class CancelRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     reason: Annotated[str, Meta(max_length=2000)] | None = None
 
 
+class ReceiptReport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What became of the calls of a case."""
+
+    receipts: Annotated[tuple[CallReceipt, ...], Meta(max_length=MAX_RECEIPTS)]
+
+
 class StreamedEvent(Struct, frozen=True, kw_only=True):
     """One server-sent event."""
 
@@ -177,6 +194,12 @@ _LISTED = examples.as_examples(
     one=CaseList(cases=(CaseSummary(type=next(iter(REVIEW_TYPES)), poll=examples.PENDING),))
 )
 _REASON = examples.as_examples(reason=CancelRequest(reason="Sent by phone."))
+_REPORT = ReceiptReport(
+    receipts=(
+        CallReceipt(call_id="call_7d1", outcome=ExecutionOutcome.RAN, at=examples.ANSWERED_AT),
+        CallReceipt(call_id="call_7d2", outcome=ExecutionOutcome.NOT_CLAIMED, at=examples.ANSWERED_AT),
+    )
+)
 _COMPLETED_DATA = EventData(case_id=examples.CASE, completed_at=examples.ANSWERED_AT, result=examples.RESULT)
 _EVENTS = examples.as_examples(
     completed=StreamedEvent(
@@ -382,6 +405,33 @@ class CaseApi(HttpApi):
         request = decode(_cancel_decoder, body) if body.strip() else CancelRequest()
         case = await self._desk.cancel(case_id, principal, reason=request.reason)
         return build_json_reply(200, _encode(poll_response(case)))
+
+    @cases.declare(
+        REPORT_CALLS,
+        parameters=(CASE_ID,),
+        body=RequestBody(
+            model=ReceiptReport,
+            description="What became of calls that the case decided.",
+            examples=examples.as_examples(ran=_REPORT),
+        ),
+        reply=RouteReply(
+            description="All receipts of the case.",
+            model=ReceiptReport,
+            examples=examples.as_examples(ran=_REPORT),
+        ),
+        errors=(CaseNotFound, CaseStillOpen),
+    )
+    async def report_calls(self, request: ApiRequest) -> ReceiptReport:
+        """Report what became of the calls.
+
+        Send this after an approved tool call has ended, or when it is certain that it never runs. The page
+        and the inbox show it; before, they say "approved, not run yet". After an error, send it again: the
+        first receipt of each call counts. `at` is when the call ended, by default now.
+        """
+        report = request.read_body(ReceiptReport)
+        case_id = request.path["case_id"]
+        case = await self._desk.report_calls(case_id, request.principal, report.receipts)
+        return ReceiptReport(receipts=case.receipts)
 
     @answers.declare(RESPOND, **_ANSWERING)
     async def respond(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
+from placet.cases.call_receipt import find_most_notable
 from placet.cases.case import Case, Offer
 from placet.desk.asker import describe_asker
 from placet.desk.inbox_scope import InboxScope
@@ -140,15 +141,18 @@ def _build_cursor(case: Case) -> InboxCursor:
 
 def _build_row(case: Case, offer: Offer, service_name: str | None) -> InboxRow:
     action = case.decision.result.action if case.decision else None
+    data = case.decision.result.data if case.decision else {}
+    rules = load_review_type(offer)
     return InboxRow(
         case_id=case.id,
         type=get_type_name(offer),
         prompt=offer.prompt,
-        note=load_review_type(offer).build_list_note(offer),
+        note=rules.build_list_note(offer),
         asker=describe_asker(case, offer, service_name=service_name),
         status=case.status.value,
         expires_at=case.expires_at,
         closed_at=case.closed_at,
-        outcome=load_review_type(offer).find_outcome(offer, action) if action else None,
+        outcome=rules.find_outcome(offer, action) if action else None,
         person=case.decision.responded_by.name if case.decision and case.decision.responded_by else None,
+        execution=find_most_notable(rules.list_executions(offer, data, case.receipts)),
     )

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from placet.cases.call_receipt import CallExecution
 from placet.cases.case import Case, Offer
 from placet.desk import random_values
 from placet.desk.asker import describe_asker
@@ -154,6 +155,7 @@ class PageViews:
             recap=await build_recap(self._load_type, case, offer) if offer else (),
             outcome=self._describe_outcome(case, offer),
             grants=await self._list_grants(case),
+            executions=self._list_executions(case, offer),
             revoke_url=f"{page}/revoke" if session else None,
             csrf=session.csrf if session else "",
             rounds=await load_earlier_rounds(self._desk, self._load_type, case, offer) if offer else (),
@@ -180,6 +182,12 @@ class PageViews:
             )
             for grant in reversed(found)
         )
+
+    def _list_executions(self, case: Case, offer: Offer | None) -> tuple[CallExecution, ...]:
+        if offer is None:
+            return ()
+        data = case.decision.result.data if case.decision else {}
+        return self._load_type(offer).list_executions(offer, data, case.receipts)
 
     def _describe_outcome(self, case: Case, offer: Offer | None) -> str | None:
         action = case.decision.result.action if case.decision else None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from placet.cases.call_receipt import CallExecution, CallReceipt
 from placet.cases.case import Offer
 from placet.reviews.answer import check_known, drop_empty, read_text
 from placet.reviews.form_post import PostResult
@@ -51,6 +52,8 @@ _OUTCOMES: Mapping[str, str] = {
 }
 
 GRANTS = "grants"
+RUNNING = ("approve", "edit")
+"""The decisions that let a call run."""
 
 
 class ToolCalls(ReviewType):
@@ -71,6 +74,10 @@ class ToolCalls(ReviewType):
     def read_context(self, context: Mapping[str, Any]) -> RequestedCalls:
         """Return the calls; raise ValidationFailed if they are not valid."""
         return read_requested_calls(context)
+
+    def list_call_ids(self, context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the ids of the calls that wait for a decision."""
+        return tuple(call.id for call in read_requested_calls(context).calls)
 
     def list_schemas(self, context: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Return the schemas of the tools, each with its path."""
@@ -181,6 +188,24 @@ class ToolCalls(ReviewType):
         """Return the original arguments under the names that `summarize_answer` gives to edited ones."""
         groups = group_calls(read_requested_calls(offer.context))
         return {_name_verdict(group, "edit"): _mask_arguments(group) for group in groups}
+
+    def list_executions(
+        self, offer: Offer, data: Mapping[str, Any], receipts: Sequence[CallReceipt]
+    ) -> tuple[CallExecution, ...]:
+        """Return the calls that were approved or reported, each with what became of it."""
+        verdicts, reported = data.get(FIELD, {}), {receipt.call_id: receipt for receipt in receipts}
+        executions = []
+        for group in group_calls(read_requested_calls(offer.context)):
+            for call_id in group.ids:
+                receipt = reported.get(call_id)
+                if receipt is not None:
+                    one = CallExecution(name=group.call.name, outcome=receipt.outcome, at=receipt.at)
+                elif verdicts.get(call_id, {}).get("decision") in RUNNING:
+                    one = CallExecution(name=group.call.name)
+                else:
+                    continue
+                executions.append(one)
+        return tuple(executions)
 
     def _read_post(self, offer: Offer, pairs: Pairs, saved: Mapping[str, Any]) -> list[SheetEntry]:
         return read_posted_sheet(group_calls(read_requested_calls(offer.context)), pairs, saved)
