@@ -77,6 +77,18 @@ decisions = {"call_1": {"decision": "reject", "reason": "The storm is over"}}
 result = agent.invoke(Command(resume={"decisions": decisions}), config)
 
 assert "The storm is over" in result["messages"][-2].text
+
+config = {"configurable": {"thread_id": "list"}}
+agent = create_agent(
+    asks_for(WARN), tools=[send_warning], middleware=[approval], checkpointer=InMemorySaver()
+)
+agent.invoke(question, config)
+
+edited = {"name": "send_warning", "args": {"city": "Bern", "text": "Stay in"}}
+decided = [{"type": "edit", "edited_action": edited}]
+result = agent.invoke(Command(resume={"decisions": decided}), config)
+
+assert sent.pop() == "Stay in"
 config = {"configurable": {"thread_id": "case"}}
 model = asks_for(WARN)
 

@@ -94,7 +94,7 @@ def test_langgraphs_own_command_resumes(office: Office, answer: Any) -> None:
 @pytest.mark.parametrize("by_id", [False, True])
 @pytest.mark.parametrize(
     "wrong",
-    ["yes", True, ["approve"], {"decisions": []}, {"decisions": [{"type": "approve"}]}, {"c9": "approve"}],
+    ["yes", True, ["approve"], {"decisions": []}, {"decisions": [{"type": "ask"}]}, {"c9": "approve"}],
 )
 def test_a_wrong_command_does_not_brick_the_thread(office: Office, wrong: Any, by_id: bool) -> None:
     agent = office.agent((SQL,))

@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 from base64 import b64decode, b64encode
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,13 @@ from pydantic import BaseModel
 from placet.errors import InvalidFeedback, NothingToResume
 from placet.hook.answer_validation import NOT_ANSWERS, Feedback, materialize_answers
 from placet.hook.feedback import FeedbackResult, ToolFeedback
+from placet.hook.frameworks.langchain.hitl_request import (
+    REQUEST_MEMBERS,
+    ShownCalls,
+    build_hitl_request,
+    build_tool_approval,
+    read_hitl_response,
+)
 from placet.hook.frozen_values import replace
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import describe_result, get_refusal
@@ -66,9 +73,17 @@ def encode_interruption(
     }
 
 
+def show_interruption(
+    interruption: InterruptionMetadata, where: Mapping[str, Any], *, is_single: bool = False
+) -> dict[str, Any]:
+    """Return the value of an interrupt: the interruption in our form, and in LangChain's."""
+    shown = encode_interruption(interruption, where) | build_hitl_request(interruption)
+    return shown | build_tool_approval(interruption.tool_feedbacks[0]) if is_single else shown
+
+
 def decode_interruption(value: Mapping[str, Any], interrupt_id: str | None = None) -> InterruptionMetadata:
     """Return what `encode_interruption` wrote; `interrupt_id` becomes the interruption's state."""
-    members = dict(value)
+    members = {name: each for name, each in value.items() if name not in REQUEST_MEMBERS}
     said, case = members.pop("said", {}), members.pop("case", None)
     state = {TURN_KEY: members.pop(TURN_KEY, "")}
     if interrupt_id is not None:
@@ -97,8 +112,11 @@ def encode_answer(feedback: Feedback | None) -> dict[str, Any]:
     }
 
 
-def decode_answer(answer: Any) -> Feedback | None:
-    """Return answers as the gate takes them: what `encode_answer` wrote, or decisions by call id."""
+def decode_answer(answer: Any, find_shown: Callable[[], ShownCalls]) -> Feedback | None:
+    """Return answers as the gate takes them, given by call id, in LangChain's form, or by `encode_answer`."""
+    read = read_hitl_response(answer, find_shown)
+    if read is not None:
+        return read
     if not isinstance(answer, Mapping):
         raise InvalidFeedback("Answer with decisions by call id.")
     try:
@@ -259,16 +277,17 @@ def split_at_turn(
 
 
 def find_early_results(
-    answers: Sequence[ToolMessage], stopped: InterruptionMetadata | None
+    answers: Sequence[ToolMessage], stopped: Iterable[InterruptionMetadata]
 ) -> list[ToolMessage]:
     """Return results of calls that wait for a decision.
 
     Other middleware writes them when a message arrives, as that of deep agents does.
     """
-    if stopped is None or not stopped.undecided:
-        return []
-    waiting = {each.id for each in stopped.tool_feedbacks}
-    waiting.update(call.id for call in stopped.tools_automatically_approved)
+    waiting: set[str] = set()
+    for turn in stopped:
+        if turn.undecided:
+            waiting.update(each.id for each in turn.tool_feedbacks)
+            waiting.update(call.id for call in turn.tools_automatically_approved)
     return [each for each in answers if each.tool_call_id in waiting]
 
 

@@ -12,7 +12,7 @@ from langgraph.types import Interrupt, interrupt
 from pydantic import RootModel, ValidationError, model_validator
 
 from placet.errors import InvalidFeedback
-from placet.hook.frameworks.langchain.conversion import encode_interruption
+from placet.hook.frameworks.langchain.conversion import show_interruption
 from placet.hook.interruption import InterruptionMetadata
 
 StoreAnswer = Callable[[Any], InterruptionMetadata]
@@ -43,21 +43,19 @@ class ResumeAnswer(RootModel[Any]):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
-        decisions = {"type": "object", "additionalProperties": True}
+        forms = [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]
+        decisions = {"anyOf": forms, "description": "By call id, or in the order of the action requests."}
         return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
 
 
 def take_answer(take: StoreAnswer) -> InterruptionMetadata | None:
-    """Return the calls with their decisions, if the graph resumes with an answer; else None.
-
-    An answer that leaves calls undecided interrupts the graph again.
-    """
+    """Return the calls with their decisions, all or some, if the graph resumes with an answer; else None."""
     taking = _STORE_ANSWER.set(take)
     try:
         # With a schema, LangGraph validates an answer before storing it; it could not be removed later.
         taken: InterruptionMetadata = interrupt(None, response_schema=ResumeAnswer).root
     except _StillUndecided as still:
-        raise build_interrupt(still.interruption) from None
+        return still.interruption
     except GraphInterrupt:
         return None
     finally:
@@ -87,11 +85,11 @@ def may_have_answer() -> bool:
         return True
 
 
-def build_interrupt(interruption: InterruptionMetadata) -> GraphInterrupt:
+def build_interrupt(interruption: InterruptionMetadata, *, is_single: bool = False) -> GraphInterrupt:
     """Return what `interrupt` raises, without building the schema of the answer each time."""
     where = get_config()["configurable"]
-    shown, place = encode_interruption(interruption, where), where["checkpoint_ns"]
-    asked: Interrupt[Any] = Interrupt.from_ns(shown, place, response_schema=_answer_schema())
+    shown = show_interruption(interruption, where, is_single=is_single)
+    asked: Interrupt[Any] = Interrupt.from_ns(shown, where["checkpoint_ns"], response_schema=_answer_schema())
     return GraphInterrupt((asked,))
 
 

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph._internal._typing import StateLike
 from langgraph.config import get_config
-from langgraph.errors import GraphBubbleUp, UnknownInterruptError, is_invalid_resume
+from langgraph.errors import GraphBubbleUp, GraphInterrupt, UnknownInterruptError, is_invalid_resume
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.runtime import Runtime
 from langgraph.types import All, Command, Durability, GraphOutput, StreamMode
@@ -70,6 +70,7 @@ from placet.hook.frameworks.langchain.conversion import (
     to_tool_call,
     with_strict_resume,
 )
+from placet.hook.frameworks.langchain.hitl_request import ShownCalls, is_first_question
 from placet.hook.frameworks.langchain.inner_agents import guarding_task
 from placet.hook.frameworks.langchain.interrupts import (
     build_interrupt,
@@ -97,6 +98,7 @@ AgentGraph = PregelProtocol[Any, ContextT, Any, OutputT]
 RunContextT = TypeVarWithDefault("RunContextT", bound=StateLike | None, default=Any)
 """The type of an agent's context; type checkers need not know it."""
 T = TypeVar("T")
+InterruptMode = Literal["batched", "per_call"]
 MAX_CACHED_TURNS = 100
 NO_CHECKPOINTER = (
     "The agent has no checkpointer, so a call that waits could never continue."
@@ -122,7 +124,9 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
 
     Put it first in `middleware`, and give the agent a checkpointer. The agent interrupts once per turn,
     with an interruption as a dict. Continue with `resume`, or with `Command(resume={"decisions": {id:
-    "approve"}})`, which raises pydantic's ValidationError for an invalid answer, and then stores nothing.
+    "approve"}})`, or with the list of decisions that LangChain's interfaces send. An invalid answer raises
+    pydantic's ValidationError, and nothing is stored. With `interrupt_mode="per_call"`, each call interrupts
+    for itself, and the calls of a turn run as LangGraph starts them.
     With `reviews`, each turn opens a case under the name `agent`; with `grants`, pre-approved calls run
     without asking. `repeatable` names tools that may run again if their process died. The calls of a turn
     run one after another, unless their tools are named in `parallel`. `ApprovalMiddleware[Context](…)` tells
@@ -135,10 +139,12 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         saver: Saver,
         parallel: Collection[str] = (),
         repeatable: Collection[str] = (),
+        interrupt_mode: InterruptMode = "batched",
         **options: Unpack[GateOptions],
     ) -> None:
-        super().__init__()
         require_hooks(hooks)
+        if interrupt_mode not in ("batched", "per_call"):
+            raise ValueError(f"interrupt_mode: must be 'batched' or 'per_call', got {interrupt_mode!r}.")
         require_known_options(options, GateOptions.__annotations__)
         self._gate = Gate(hooks, saver, **options)
         self._hooks = hooks
@@ -150,6 +156,8 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         self._order = CallOrder(self._parallel)
         self._waiters = Workers()
         self._on_new_message = find_new_message_policy(hooks)
+        self._asks_per_call = interrupt_mode == "per_call"
+        self._may_grow = options.get("grants") is not None
         self._tools: dict[str, BaseTool] = {}
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
         self._are_rules_checked = False
@@ -161,7 +169,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         told = [message for call in given if (message := self._refuse_unreadable(call, state)) is not None]
         refused = {message.tool_call_id for message in told}
         calls = [call for call in given if call["id"] not in refused]
-        if not calls:
+        if not calls or self._asks_per_call:
             return {"messages": told} if told else None
         key = _turn_key(get_config(), turn)
         interruption = self._await_decisions(key, calls, state)
@@ -273,7 +281,8 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
 
         None: no review is needed.
         """
-        asked, take = tuple(map(snapshot_call, calls)), partial(self._store_answer, key)
+        asked = tuple(map(snapshot_call, calls))
+        take = partial(self._store_answer, key, asked)
         may, waits = may_have_answer(), key in self._waiting_turns
         interruption = (
             take_answer(take) if may and waits else None
@@ -282,17 +291,27 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             interruption = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=not may)
         if interruption is not None and interruption.undecided:
             _cache(self._waiting_turns, key, None)
-            decided = take_answer(take) if may and not waits else None
-            if decided is None:
-                raise build_interrupt(interruption) if interrupts else ThreadPaused
-            interruption = decided
+            if may and not waits:
+                interruption = take_answer(take) or interruption
+            if interruption.undecided:
+                raise self._build_interrupt(interruption) if interrupts else ThreadPaused
         _cache(self._decided_turns, key, asked if interruption is None else interruption)
         return interruption
 
-    def _store_answer(self, key: str, answer: Any) -> InterruptionMetadata:
+    def _build_interrupt(self, interruption: InterruptionMetadata) -> GraphInterrupt:
+        return build_interrupt(interruption, is_single=self._asks_per_call)
+
+    def _find_shown(self, key: str, asked: Sequence[ToolCall]) -> ShownCalls:
+        waiting = self._gate.waiting(key)
+        if waiting is None:
+            raise NothingToResume
+        return ShownCalls(waiting, is_first_question(waiting, asked, may_grow=self._may_grow))
+
+    def _store_answer(self, key: str, asked: Sequence[ToolCall], answer: Any) -> InterruptionMetadata:
         try:
+            given = decode_answer(answer, partial(self._find_shown, key, asked))
             # LangGraph stores the answer too, and the start of a call syncs it to disk.
-            return self._gate.answer(key, decode_answer(answer), unsynced=True)
+            return self._gate.answer(key, given, unsynced=True)
         except NothingToResume:  # the turn was deleted from the saver
             self._waiting_turns.pop(key, None)
             raise
@@ -418,20 +437,29 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         turn, answers, later = split_at_turn(request.messages)
         if turn is None or not later:
             return request, [], None
-        key = _turn_key(get_config(), turn)
-        stopped, since = self._gate.waiting(key), [*answers, *later]
-        early = find_early_results(answers, stopped)
+        turn_key, since = _turn_key(get_config(), turn), [*answers, *later]
+        asked = self._group_calls(turn_key, turn.tool_calls)
+        stopped = {key: found for key in asked if (found := self._gate.waiting(key)) is not None}
+        early = find_early_results(answers, stopped.values())
         answers = [each for each in answers if each not in early]
         waiting = find_open_calls(turn, answers)
         before, after = request.messages[: -len(since)], request.messages[-len(since) :]
-        if (waiting and stopped is None) or (not waiting and after == since):
+        if (waiting and not stopped) or (not waiting and after == since):
             return request, [], None
         if waiting and self._on_new_message != "cancel":
             queues = self._on_new_message == "queue"
-            self._await_decisions(key, turn.tool_calls, request.state, interrupts=queues)
+            if not self._asks_per_call:
+                self._await_decisions(turn_key, turn.tool_calls, request.state, interrupts=queues)
+            elif not queues and not may_have_answer():
+                raise ThreadPaused
+            # Calls that interrupt for themselves do so when they start again.
             removed = build_removals(early if queues else [*early, *later], request.state["messages"])
             return request, removed, ModelResponse(result=[turn])
-        made = self._cancel_calls(key, waiting)
+        made = [
+            message
+            for key, calls in asked.items()
+            for message in self._cancel_calls(key, [call for call in calls if call in waiting], stopped)
+        ]
         ordered = sort_by_call(turn, [*answers, *made])
         moved = [message.model_copy(update={"id": None}) for message in later]
         seen: list[Any] = [*before, *ordered, *moved]
@@ -448,9 +476,17 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             check_rules(self._hooks, {*self._tools, *hosted})
             self._are_rules_checked = True
 
-    def _cancel_calls(self, key: str, calls: Sequence[Any]) -> list[ToolMessage]:
+    def _group_calls(self, turn_key: str, calls: Sequence[Any]) -> dict[str, list[Any]]:
+        """Return the calls that are asked about together, by the gate's key."""
+        if not self._asks_per_call:
+            return {turn_key: [*calls]}
+        return {f"{turn_key}/{call['id']}": [call] for call in calls}
+
+    def _cancel_calls(self, key: str, calls: Sequence[Any], stopped: Collection[str]) -> list[ToolMessage]:
         if not calls:
             return []
+        if key not in stopped:
+            return [build_tool_message(call, CANCELLED_BY_MESSAGE) for call in calls]
         ids = [call["id"] or "" for call in calls]
         results = self._gate.supersede(key, ids, CANCELLED_BY_MESSAGE)
         # The others have started: ThreadBusy while they run, or their end will never be known.
