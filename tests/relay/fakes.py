@@ -12,7 +12,8 @@ from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
 from placet.relay.policy.verdict import PASS, QuickCheck, StreamVerdict, Verdict
-from placet.relay.tasks.task_repository import IdKind, Task, TaskWriteOptions, task_from_row
+from placet.relay.task import IdKind, Task, task_from_row
+from placet.relay.tasks.task_repository import TaskWriteOptions
 from placet.relay.tenants import Subscription
 from placet.relay.write_queue import TaskKey
 

@@ -17,7 +17,7 @@ ALLOWED_NAMES = {
     "hook/coding_agents/codex.py": "the same",
     "hook/coding_agents/gate_questions.py": "opens cases in an agent process, without the rules of the types",
     "protocol/review_types.py": "the protocol lists its types",
-    "relay/frozen_message.py": "what a hold is about: a request, a response, or an agent's input",
+    "relay/hold.py": "what a hold is about: a request, a response, or an agent's input",
     "relay/holds/hold_service.py": "the same",
     "relay/holds/new_hold.py": "the same",
     "relay/holds/case_draft.py": "the same",

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from placet.errors import Unavailable
-from placet.relay.tasks.task_repository import IdKind, Task
+from placet.relay.task import IdKind, Task
 from tests.relay.a2a.raw_agent import run_raw_agent
 from tests.relay.a2a.sdk_agent import serve_app
 from tests.relay.fakes import MemoryTaskRepository, PassthroughInspector

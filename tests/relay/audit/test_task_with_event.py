@@ -20,9 +20,10 @@ from placet.ports.task_store import TaskRow
 from placet.relay import write_queue
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.relay_tasks import TaskHandle
-from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskEnding, row_from_task
+from placet.relay.tasks.task_repository import StoredTaskRepository
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import Exchange
 from placet.relay.write_queue import MAX_RETRY_AFTER, CallWrites, WriteQueue
@@ -204,6 +205,7 @@ async def test_a_change_of_a_task_whose_event_is_missing_waits_for_the_event_too
     ended = Task(
         id="one",
         owner=task.owner,
+        status=TaskStatus.ENDED,
         upstream_id="one",
         ending=TaskEnding(dialect=exchange.call.dialect, failure="no"),
     )
@@ -222,7 +224,7 @@ async def test_a_change_of_a_task_whose_event_is_missing_waits_for_the_event_too
 async def test_a_row_that_a_hold_has_written_is_not_replaced_by_the_row_of_the_call() -> None:
     relayed = FaultyRelay()
     exchange, outcome = await relayed.answer("one")
-    held = Task(id="one", owner="trip-planner", upstream_id="one", hold_id="hold-1")
+    held = Task(id="one", owner="trip-planner", status=TaskStatus.HELD, upstream_id="one", hold_id="hold-1")
     relayed.tasks.adopt([row_from_task("default", "weather", "task", held, relayed.clock())])
     relayed.recorder.record(exchange, outcome, timedelta(milliseconds=1))
     await relayed.tasks.flush()

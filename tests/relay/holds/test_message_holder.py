@@ -29,6 +29,7 @@ from placet.relay.policy.finding import Finding, digest_text
 from placet.relay.policy.policy import Leg, PolicyAction
 from placet.relay.policy.policy_set import AppliedPolicy
 from placet.relay.policy.verdict import AnswerVerdict, RefuseVerdict
+from placet.relay.task import Task, TaskStatus
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.traffic.hold_courier import RelayCourier
@@ -234,6 +235,15 @@ async def test_nobody_holds_a_message_on_a_task_that_is_not_theirs(kit: HolderKi
     foreign = await kit.hold("x tulip", BOB, contextId=answer.document["result"]["task"]["contextId"])
     assert isinstance(foreign, RefuseVerdict)
     assert len(await kit.all()) == 1
+
+
+async def test_a_message_to_a_task_whose_first_call_still_runs_is_not_held(kit: HolderKit) -> None:
+    running = Task(id="one", owner="ann", status=TaskStatus.RUNNING, upstream_id=None)
+    await kit.tasks.write("default", "errands", "task", running)
+    refused = await kit.hold(taskId="one")
+    assert isinstance(refused, RefuseVerdict)
+    assert "has not answered yet" in refused.problem.message
+    assert await kit.all() == []
 
 
 async def test_the_first_hold_of_a_task_has_its_texts_remembered_only_once_approved(kit: HolderKit) -> None:

@@ -14,8 +14,7 @@ from placet.desk.answer import Answer
 from placet.desk.delivery_retries import RELEASE_RETRY_SCHEDULE
 from placet.http.listening import bind
 from placet.ports.outbox_store import Delivery, DeliveryFilter
-from placet.relay.frozen_message import FrozenMessage
-from placet.relay.hold import decode_hold_body
+from placet.relay.hold import FrozenMessage, decode_hold_body
 from tests.relay.a2a.raw_agent import run_raw_agent, write_bytes
 from tests.relay.a2a.sdk_agent import SampleExecutor, SdkAgent, build_sdk_app, serve_app
 from tests.relay.holds.holding_server import (

@@ -12,7 +12,8 @@ from placet.desk import clock
 from placet.ports.row_validation import MAX_TEXT_LENGTH
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
-from placet.relay.tasks.task_repository import StoredTaskRepository, Task, TaskEnding, row_from_task
+from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
+from placet.relay.tasks.task_repository import StoredTaskRepository
 from placet.relay.write_queue import WriteQueue
 from placet.stores.sqlite import group_commit
 from placet.stores.sqlite.connection import connect_reader, connect_writer
@@ -91,7 +92,12 @@ async def test_what_was_written_is_known_after_a_restart(
     repository: StoredTaskRepository, path: Path
 ) -> None:
     full = replace(
-        build_task("one"), caller_task_id="other", context_id="talk", ending=ENDED, approved=("digest",)
+        build_task("one"),
+        status=TaskStatus.ENDED,
+        caller_task_id="other",
+        context_id="talk",
+        ending=ENDED,
+        approved=("digest",),
     )
     await repository.write("acme", "clerk", "task", full)
     await repository.aclose()
@@ -149,7 +155,7 @@ async def test_task_written_by_another_process_is_read(
     await repository.flush()
     other = await SqliteStore.open(path)
     elsewhere = StoredTaskRepository(other, now=clock.now, queue=WriteQueue(other))
-    changed = replace(build_task("one"), ending=ENDED)
+    changed = replace(build_task("one"), status=TaskStatus.ENDED, ending=ENDED)
     await elsewhere.write("acme", "clerk", "task", changed, at_once=True)
     async with asyncio.timeout(PATIENCE_S):
         assert await heard.get() is None

@@ -11,7 +11,8 @@ import pytest
 from placet.http.asgi import BufferedBody
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.tasks.task_repository import IdKind, Task, TaskRepository
+from placet.relay.task import IdKind, Task
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.traffic.proxy import RelayApp
 from placet.relay.write_queue import CallWrites
 from tests.raw_server import serve_connections

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from placet.ports.hold_store import HoldFilter, HoldStore
 from placet.relay.a2a.errors import A2AError
-from placet.relay.hold import decode_hold_body
+from placet.relay.hold import hold_from_row
 from placet.relay.inspection.message_inspector import InspectionRequest
 
 LIMIT_REACHED = "{limit:,} messages of this caller wait for a decision, which is the limit."
@@ -69,4 +69,4 @@ class Backlog:
             return False
         approved = HoldFilter(status="APPROVED", task_id=request.task_id)
         found, _ = await self._store.list_holds(request.subscription.tenant, approved, page=0, size=1)
-        return any(decode_hold_body(hold).done_at is None for hold in found)
+        return any(not hold_from_row(row).stage.is_final for row in found)

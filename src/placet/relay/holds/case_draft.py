@@ -14,8 +14,7 @@ from placet.relay.a2a.json_format import get_parts
 from placet.relay.a2a.reply import A2AReply, digest_message
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.a2a.text_normalization import normalize_text
-from placet.relay.frozen_message import FrozenMessage, HoldKind
-from placet.relay.hold import HoldingPolicy
+from placet.relay.hold import FrozenMessage, HoldingPolicy, HoldKind
 from placet.relay.holds.held_files import describe_files
 from placet.relay.holds.message_excerpts import (
     excerpt_data,

@@ -42,9 +42,10 @@ from placet.relay.policy.finding import mask_and_move
 from placet.relay.policy.policy import Leg
 from placet.relay.policy.verdict import AnswerVerdict, RefuseVerdict
 from placet.relay.settings import MAX_PENDING_HOLDS
+from placet.relay.task import HoldTask, Task, TaskStatus, apply, row_from_task
 from placet.relay.task_reasons import reason_to_metadata
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
-from placet.relay.tasks.task_repository import Task, TaskRepository, row_from_task
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_view import task_view
 from placet.relay.tenants import Subscription
 
@@ -126,7 +127,7 @@ class HoldService:
     async def find_relay_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """Return the task by either of its ids if the relay answers for it; None if the agent does."""
         task = await self.task_locator.find_task(subscription, task_id)
-        return task if task is not None and (task.hold_id or task.ending) else None
+        return task if task is not None and task.is_kept_by_relay else None
 
     async def aclose(self) -> None:
         """Wait for the holds that are being created."""
@@ -238,12 +239,15 @@ class HoldService:
         key = known.id if known is not None else new_hold.content_digest
         secret = await self.store.get_or_create_secret("relay", random_values.generate_secret())
         async with self._lock(subscription.tenant, subscription.sink.id, key):
-            if known is not None and known.id != request.task_id:
-                held = await self.find_relay_task(subscription, known.id)
-                if held is not None:  # a concurrent message was held first
-                    if not new_hold.is_held_by(held, secret):
-                        raise build_unavailable_task_error(held)
-                    return self._build_verdict(request, held)
+            if known is not None:
+                known = await self.task_locator.find_task(subscription, known.id) or known
+                is_own = known.id == request.task_id
+                if known.status is TaskStatus.HELD or (known.is_kept_by_relay and not is_own):
+                    # a concurrent message was held first
+                    if not (is_own or new_hold.is_held_by(known, secret)):
+                        raise build_unavailable_task_error(known)
+                    return self._build_verdict(request, known)
+                new_hold = replace(new_hold, target=replace(new_hold.target, task=known))
             for count in range(MAX_ATTEMPTS):
                 hold_id, task = new_hold.derive_ids(secret, count)
                 earlier = await self.store.get_hold(hold_id)
@@ -288,11 +292,13 @@ class HoldService:
         )
         now = self.now()
         metadata = reason_to_metadata(new_hold.hold_reason.metadata)
-        held = replace(
+        held = apply(
             task,
-            hold_id=hold_id,
-            hold_metadata=metadata,
-            upstream_id=new_hold.frozen.frame.upstream_task or task.upstream_id,
+            HoldTask(
+                new_hold_id=hold_id,
+                metadata=metadata,
+                agent_task_id=new_hold.frozen.frame.upstream_task,
+            ),
         )
         rows = self._build_task_rows(
             subscription, held, is_new_context=new_hold.target.context_id is None, at=now

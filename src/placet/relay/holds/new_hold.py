@@ -20,8 +20,7 @@ from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.frozen_message import FrozenMessage, HoldKind, MessageFrame
-from placet.relay.hold import DetectionSource, HoldBody
+from placet.relay.hold import DetectionSource, FrozenMessage, HoldBody, HoldKind, MessageFrame
 from placet.relay.holds.case_draft import (
     HoldReason,
     build_summary,
@@ -35,7 +34,7 @@ from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.finding import digest_file, digest_match, digest_text, omit_sensitive_id
 from placet.relay.policy.policy import Leg, PolicyAction
 from placet.relay.policy.text_joining import list_joined_texts
-from placet.relay.tasks.task_repository import Task
+from placet.relay.task import Task, TaskStatus
 
 # Headers that are stored with a held message. None of them holds credentials.
 STORED_HEADERS = frozenset(
@@ -94,6 +93,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
         task = Task(
             id=_derive_id(secret, "task", *parts),
             owner=subscription.source.name,
+            status=TaskStatus.RUNNING,
             upstream_id=None,
             context_id=self.target.context_id or _derive_id(secret, "context", *parts),
         )
@@ -104,7 +104,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
         if self.reply is not None:
             return True
         hold_ids = (self.derive_ids(secret, count)[0] for count in range(MAX_ATTEMPTS))
-        return task.hold_id is not None and task.hold_id in hold_ids
+        return any(task.hold_id == hold_id for hold_id in hold_ids)
 
     def build_row(self, hold_id: str, case_id: str, task: Task, metadata: Json, now: datetime) -> HoldRow:
         """Return the row of the hold."""

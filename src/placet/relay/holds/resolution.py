@@ -5,9 +5,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-import msgspec
-from msgspec.structs import replace
-
 from placet.cases.case import Case
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import AlreadyClosed, CaseExpired, RelayConflict, Unavailable
@@ -19,12 +16,35 @@ from placet.relay.a2a.dialects import TaskState
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.hold import HoldBody, Resolution, ResolutionAction, decode_hold_body
+from placet.relay.hold import (
+    ApproveHold,
+    FailHold,
+    FinishHold,
+    Hold,
+    HoldBody,
+    HoldCommand,
+    HoldStage,
+    RefuseHold,
+    Resolution,
+    ResolutionAction,
+    hold_from_row,
+)
+from placet.relay.hold import apply as apply_to_hold
 from placet.relay.holds.case_draft import build_case_owner
 from placet.relay.holds.hold_storage import CaseHoldStore
 from placet.relay.policy.finding import digest_text
-from placet.relay.task_reasons import HitlExpired, HitlRejected, Timeout, reason_to_metadata
-from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository, row_from_task
+from placet.relay.task import (
+    ApproveTask,
+    FailTask,
+    HoldOutcome,
+    RefuseTask,
+    Task,
+    TaskEnding,
+    apply,
+    row_from_task,
+)
+from placet.relay.task_reasons import HitlExpired, HitlRejected, reason_to_metadata
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 
@@ -33,7 +53,6 @@ WITHDRAWN = "The caller canceled the task."
 MAX_ATTEMPTS = 16
 MAX_LISTED = 50
 PENDING_FIRST: tuple[HoldStatus | None, ...] = ("PENDING", None)
-MAX_APPROVED_DIGESTS = 5_000
 RESOLUTION_MESSAGES: dict[ResolutionAction, str] = {
     "REJECTED": "A person rejected this message.",
     "EXPIRED": "The message expired before a person decided about it.",
@@ -69,46 +88,53 @@ class HoldResolver:
         self._audit_log = audit_log
         self._now = now
 
-    async def resolve(self, hold: HoldRow) -> HoldRow:
+    async def resolve(self, row: HoldRow) -> HoldRow:
         """Resolve the hold as its case was decided, and return it; unchanged while the case is open."""
         for _ in range(MAX_ATTEMPTS):
-            if hold.status != "PENDING":
-                return hold
-            case = await self.store.get_case(hold.case_id)
+            hold = hold_from_row(row)
+            if hold.stage is not HoldStage.WAITING:
+                return row
+            case = await self.store.get_case(row.case_id)
             if case is None or case.live:
-                return hold
+                return row
             try:
-                return await self._resolve(hold, await self._build_resolution(case, hold))
+                return (await self._resolve(hold, await self._build_resolution(case, row))).row
             except RelayConflict:
-                latest = await self.store.get_hold(hold.id)
-                hold = hold if latest is None else latest
+                row = await self.store.get_hold(row.id) or row
         raise Unavailable()
 
-    async def finish(self, hold: HoldRow, tasks: list[Task], reply: A2AReply | None = None) -> HoldRow:
-        """Record that the decision was carried out, with these changed tasks.
+    async def get(self, hold_id: str) -> Hold | None:
+        """Return a hold, or None if it does not exist."""
+        row = await self.store.get_hold(hold_id)
+        return None if row is None else hold_from_row(row)
+
+    async def advance(self, hold: Hold, command: HoldCommand) -> Hold:
+        """Apply a command to the stored hold that changes nothing but the hold, and return it."""
+        return await self._change(await self.get(hold.id) or hold, command, None, [], wake=False)
+
+    async def finish(
+        self, hold: Hold, command: HoldOutcome | None = None, reply: A2AReply | None = None
+    ) -> Hold:
+        """Record that the decision was carried out, and apply the command to the task.
 
         `reply` is the response to a resumed message.
         """
-        body = replace(decode_hold_body(hold), done_at=self._now())
-        rows = [self._build_task_row(hold, task) for task in tasks]
-        events = [] if reply is None else [self._build_resumed_event(hold, body, reply)]
-        return await self._change(hold, body, rows, events, wake=True)
+        hold = await self.get(hold.id) or hold
+        events = [] if reply is None else [self._build_resumed_event(hold, reply)]
+        return await self._change(hold, FinishHold(at=self._now()), command, events, wake=True)
 
-    async def fail(self, hold: HoldRow, message: str) -> HoldRow:
+    async def fail(self, hold: Hold, message: str) -> Hold:
         """Record that the decision cannot be carried out, and end the task with this failure."""
-        body = replace(decode_hold_body(hold), done_at=self._now(), failure=message)
-        task = await self.find_task(hold)
-        rows = []
-        if task is not None and task.hold_id == hold.id:
-            ending = TaskEnding(dialect=body.frame.dialect, failure=message)
-            ended = replace(task, hold_id=None, hold_metadata=None, ending=ending)
-            rows.append(self._build_task_row(hold, ended))
-        event = self._build_event(hold, body, "ERROR", message, "failed", {})
-        return await self._change(hold, body, rows, [event], wake=True)
-
-    async def save_progress(self, hold: HoldRow, body: HoldBody) -> HoldRow:
-        """Store the body of a hold that is being resumed."""
-        return await self._change(hold, body, [], [], wake=False)
+        hold = await self.get(hold.id) or hold
+        ending = TaskEnding(dialect=hold.body.frame.dialect, failure=message)
+        event = self._build_event(hold, "ERROR", message, "failed", {})
+        return await self._change(
+            hold,
+            FailHold(at=self._now(), message=message),
+            FailTask(hold_id=hold.id, ending=ending),
+            [event],
+            wake=True,
+        )
 
     async def find_task(self, hold: HoldRow) -> Task | None:
         """Return the task of a hold by the caller's id, or None."""
@@ -116,7 +142,7 @@ class HoldResolver:
 
     async def withdraw(self, subscription: Subscription, task: Task) -> Task:
         """See `HeldTasks`. The case is cancelled, so that it can no longer be answered."""
-        hold = await self.store.get_hold(task.hold_id) if task.hold_id is not None else None
+        hold = await self.store.get_hold(task.hold_id) if task.hold_id else None
         if hold is None:
             raise A2AError("not_cancelable", DECIDED)
         with suppress(AlreadyClosed, CaseExpired):
@@ -135,7 +161,7 @@ class HoldResolver:
             holds, _ = await self.store.list_holds(subscription.tenant, query, page=0, size=MAX_LISTED)
             for hold in holds:
                 task = None if hold.task_id in found else await self.find_task(hold)
-                if task is not None and task.upstream_id is None:
+                if task is not None and not task.is_known_to_agent:
                     found[hold.task_id] = task
         return list(found.values())
 
@@ -162,61 +188,80 @@ class HoldResolver:
             created_at=case.closed_at or self._now(),
         )
 
-    async def _resolve(self, hold: HoldRow, resolution: Resolution) -> HoldRow:
-        body = replace(decode_hold_body(hold), resolution=resolution)
-        task = await self.find_task(hold)
-        rows = []
-        if task is not None and task.hold_id == hold.id:
-            rows.append(self._build_task_row(hold, _resolve_task(task, hold, body, resolution)))
-        is_approved = resolution.action == "APPROVED"
-        message = "A person approved this message." if is_approved else RESOLUTION_MESSAGES[resolution.action]
-        event = self._build_event(
+    async def _resolve(self, hold: Hold, resolution: Resolution) -> Hold:
+        action, frame = resolution.action, hold.body.frame
+        facts = {"resolution": action, "resolvedBy": resolution.resolved_by}
+        facts |= {"message": resolution.message} if resolution.message else {}
+        if action == "APPROVED":
+            note = (digest_text(resolution.message),) if resolution.message else ()
+            return await self._change(
+                hold,
+                ApproveHold(resolution=resolution),
+                ApproveTask(hold_id=hold.id, digests=(*hold.body.text_digests, *note)),
+                [self._build_event(hold, "LOG", "A person approved this message.", "working", facts)],
+                wake=False,
+            )
+        message, reason = RESOLUTION_MESSAGES[action], ENDING_REASONS.get(action)
+        metadata = {} if reason is None else build_ending_metadata(hold.body, reason)
+        ending = TaskEnding(dialect=frame.dialect, failure=message, metadata=metadata)
+        return await self._change(
             hold,
-            body,
-            "LOG" if is_approved else "BLOCK",
-            message,
-            "working" if is_approved else "canceled",
-            {"resolution": resolution.action, "resolvedBy": resolution.resolved_by}
-            | ({"message": resolution.message} if resolution.message else {}),
+            RefuseHold(resolution=resolution),
+            RefuseTask(hold_id=hold.id, ending=ending),
+            [self._build_event(hold, "BLOCK", message, "canceled", facts)],
+            wake=True,
         )
-        resolved = replace(hold, status=resolution.action, resolved_at=resolution.created_at)
-        return await self._change(resolved, body, rows, [event], wake=not is_approved)
 
     # Write
 
     async def _change(
-        self, hold: HoldRow, body: HoldBody, rows: list[TaskRow], events: list[AuditRow], *, wake: bool
-    ) -> HoldRow:
-        changed = replace(hold, rev=hold.rev + 1, body=msgspec.json.encode(body))
+        self,
+        hold: Hold,
+        command: HoldCommand,
+        task_command: HoldOutcome | None,
+        events: list[AuditRow],
+        *,
+        wake: bool,
+    ) -> Hold:
+        """Write the hold, its task and the audit events of one step in one transaction."""
+        changed = apply_to_hold(hold, command)
+        if changed is hold:
+            return hold
+        rows = await self._change_task(hold, task_command)
         await self._tasks.flush()  # otherwise a queued write of this task would overwrite this one
-        await self.store.update_hold(changed, tasks=rows, events=events)
+        await self.store.update_hold(changed.row, tasks=rows, events=events)
         self._tasks.adopt(rows)
         if wake:
-            self._waiters.wake(hold.tenant, hold.sink, hold.task_id)
+            self._waiters.wake(hold.row.tenant, hold.row.sink, hold.row.task_id)
         return changed
+
+    async def _change_task(self, hold: Hold, command: HoldOutcome | None) -> list[TaskRow]:
+        task = None if command is None else await self.find_task(hold.row)
+        if task is None or command is None:
+            return []
+        changed = apply(task, command)
+        return [] if changed is task else [self._build_task_row(hold.row, changed)]
 
     def _build_task_row(self, hold: HoldRow, task: Task) -> TaskRow:
         return row_from_task(hold.tenant, hold.sink, "task", task, self._now())
 
-    def _build_resumed_event(self, hold: HoldRow, body: HoldBody, reply: A2AReply) -> AuditRow:
+    def _build_resumed_event(self, hold: Hold, reply: A2AReply) -> AuditRow:
         """Return the audit event of a resumed message. The event of the hold has the content."""
         has_failed = reply.error is not None
-        is_response = body.frame.matter == "response"
+        is_response = hold.body.frame.matter == "response"
         return self._build_event(
             hold,
-            body,
             "ERROR" if has_failed else "LOG",
             "The held response was released." if is_response else "The agent responded to the held message.",
             reply.state,
-            {"detectionSource": hold.detection_source},
+            {"detectionSource": hold.row.detection_source},
             type="COMMUNICATION_AUDIT",
-            payload={"version": body.frame.dialect.version, "stage": "RESUMED"},
+            payload={"version": hold.body.frame.dialect.version, "stage": "RESUMED"},
         )
 
     def _build_event(
         self,
-        hold: HoldRow,
-        body: HoldBody,
+        hold: Hold,
         action: str,
         message: str,
         state: TaskState | None,
@@ -225,28 +270,30 @@ class HoldResolver:
         type: str = "HITL_RESOLUTION",
         payload: dict[str, Any] | None = None,
     ) -> AuditRow:
+        row, body = hold.row, hold.body
         return self._audit_log.build_event(
             type,
-            subscription_from_hold(hold, body),
-            correlation_id=hold.correlation_id,
+            subscription_from_hold(hold),
+            correlation_id=row.correlation_id,
             action=action,
             transport="JSONRPC" if body.frame.dialect.rpc else "REST",
             message=message,
-            task_id=hold.task_id,
+            task_id=row.task_id,
             context_id=body.context_id,
             message_id=body.message_id,
             task_state=state,
             payload=payload,
-            metadata={"approvalId": hold.id, "caseId": hold.case_id, "digest": body.digest, **metadata},
+            metadata={"approvalId": hold.id, "caseId": row.case_id, "digest": body.digest, **metadata},
         )
 
 
-def subscription_from_hold(hold: HoldRow, body: HoldBody) -> Subscription:
+def subscription_from_hold(hold: Hold) -> Subscription:
     """Return caller and agent of a hold for records, even if they are no longer registered. Has no URL."""
+    row = hold.row
     return Subscription(
-        source=RegisteredCaller(name=hold.source, kind=body.source_kind),
-        sink=RegisteredAgent(id=hold.sink, tenant=hold.tenant, url=""),
-        tenant=hold.tenant,
+        source=RegisteredCaller(name=row.source, kind=hold.body.source_kind),
+        sink=RegisteredAgent(id=row.sink, tenant=row.tenant, url=""),
+        tenant=row.tenant,
     )
 
 
@@ -263,17 +310,3 @@ def build_ending_metadata(body: HoldBody, reason: type[HitlRejected | HitlExpire
             policy_level=None if policy is None else policy.level,
         )
     )
-
-
-def _resolve_task(task: Task, hold: HoldRow, body: HoldBody, resolution: Resolution) -> Task:
-    if resolution.action == "APPROVED":
-        note = (digest_text(resolution.message),) if resolution.message else ()
-        approved = tuple(dict.fromkeys((*task.approved, *body.text_digests, *note)))[-MAX_APPROVED_DIGESTS:]
-        metadata = reason_to_metadata(Timeout())  # the task now waits for the agent, not for a person
-        return replace(task, hold_id=hold.id, hold_metadata=metadata, approved=approved)
-    reason = ENDING_REASONS.get(resolution.action)
-    metadata = {} if reason is None else build_ending_metadata(body, reason)
-    ending = TaskEnding(
-        dialect=body.frame.dialect, failure=RESOLUTION_MESSAGES[resolution.action], metadata=metadata
-    )
-    return replace(task, hold_id=None, hold_metadata=None, ending=ending)

@@ -5,9 +5,8 @@ from msgspec import Struct
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.task import HAS_ENDED, NOT_ANSWERED, WAITS_FOR_DECISION, Task, TaskStatus
 from placet.relay.tasks.access import TASK_NOT_FOUND, TaskAccess
-from placet.relay.tasks.relay_tasks import ENDED, WAITS_FOR_DECISION
-from placet.relay.tasks.task_repository import Task
 from placet.relay.tenants import Subscription
 
 
@@ -27,7 +26,7 @@ class TaskLocator:
         self._access = access
 
     async def locate_call(self, request: InspectionRequest) -> HoldTarget:
-        """Return the task of a call; raise A2AError if it is another caller's, or is held or ended."""
+        """Return the task of a call; raise A2AError if it cannot get messages."""
         subscription, call = request.subscription, request.call
         if request.task_id is not None:
             known = await self._find_or_create(request, request.task_id, call.context_id)
@@ -40,7 +39,7 @@ class TaskLocator:
         task = await self.find_task(subscription, task_id)
         if task is None or task.owner != subscription.source.name:
             raise A2AError("task_not_found", TASK_NOT_FOUND)
-        if task.hold_id is not None or task.ending is not None:
+        if task.is_kept_by_relay or not task.is_known_to_agent:
             raise build_unavailable_task_error(task)
         return HoldTarget(task=task, context_id=task.context_id or call.context_id)
 
@@ -58,7 +57,9 @@ class TaskLocator:
         """Return the task with an id that the relay has given; a new one if it is not stored yet."""
         task = await self.find_task(request.subscription, task_id)
         owner = request.subscription.source.name
-        return task or Task(id=task_id, owner=owner, upstream_id=None, context_id=context_id)
+        return task or Task(
+            id=task_id, owner=owner, status=TaskStatus.RUNNING, upstream_id=None, context_id=context_id
+        )
 
     async def find_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """Return the task that the caller sees, by the caller's or the agent's id."""
@@ -66,5 +67,7 @@ class TaskLocator:
 
 
 def build_unavailable_task_error(task: Task) -> A2AError:
-    """Return the error for a message to a task that is held or has ended."""
-    return A2AError("unsupported", WAITS_FOR_DECISION if task.ending is None else ENDED)
+    """Return the error for a message to a task that the agent cannot get now."""
+    if task.has_ended:
+        return A2AError("unsupported", HAS_ENDED)
+    return A2AError("unsupported", WAITS_FOR_DECISION if task.is_held else NOT_ANSWERED)

@@ -6,7 +6,8 @@ from placet.relay.a2a.call import MAX_ID_LENGTH, A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import CONTEXT_ID, Json, replace_task_id
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.task import Task
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
 
@@ -188,7 +189,7 @@ class TaskAccess:
 
 
 def _check_not_relay_task(task: Task, reply: A2AReply, except_task_id: str | None) -> A2AReply:
-    if (task.hold_id is not None or task.ending is not None) and task.id != except_task_id:
+    if task.is_kept_by_relay and task.id != except_task_id:
         raise TaskOwnedByRelay(task)
     return reply
 

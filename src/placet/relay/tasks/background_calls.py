@@ -13,8 +13,9 @@ from placet.errors import Unavailable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.task import EndCall, HandOver, RenewLease, Task, TaskEnding, TaskStatus, apply
 from placet.relay.tasks.relay_tasks import TaskHandle
-from placet.relay.tasks.task_repository import Task, TaskEnding, TaskRepository
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_view import BAD_ANSWER
 from placet.relay.tenants import Subscription
 
@@ -44,6 +45,7 @@ class BackgroundCalls:
         task = Task(
             id=str(uuid.uuid4()),
             owner=subscription.source.name,
+            status=TaskStatus.RUNNING,
             upstream_id=None,
             context_id=context_id or str(uuid.uuid4()),
             until=self.now() + LEASE,
@@ -91,28 +93,29 @@ class BackgroundCalls:
         tenant, agent, owner = subscription.tenant, subscription.sink.id, task.owner
         await self._renew_until(job, tenant, agent, task.id)
         reply, failure = await _await_outcome(job)
-        stored = await self.tasks.find(tenant, agent, "task", task.id)
-        if stored is not None and stored.hold_id is not None:
-            return  # the reply is held, and its resolution ends the task
+        task = await self.tasks.find(tenant, agent, "task", task.id) or task
+        if task.status is not TaskStatus.RUNNING:
+            return  # the reply was held, and its resolution ends the task
         upstream_id = reply.task_id if reply is not None and reply.task is not None else None
         upstream_id = handle.upstream_id if upstream_id == task.id else upstream_id
         if upstream_id is None:
             ending = TaskEnding(
                 dialect=call.dialect, message=None if reply is None else reply.message, failure=failure
             )
-            await self.tasks.write(tenant, agent, "task", _finish_task(stored or task, ending=ending))
+            await self.tasks.write(tenant, agent, "task", apply(task, EndCall(ending=ending)))
             return
         # Write the alias of the agent's id first. Otherwise the caller could get the agent's id in a reply.
         alias = await self.tasks.find(tenant, agent, "task", upstream_id)
         if alias is None:
             alias = Task(id=upstream_id, owner=owner, upstream_id=upstream_id)
-        if alias.hold_id is None and alias.ending is None:  # otherwise the caller knows the agent's id
+        if not alias.is_kept_by_relay:  # otherwise the caller knows the agent's id
             alias = replace(alias, caller_task_id=task.id, context_id=task.context_id)
             await self.tasks.write(tenant, agent, "task", alias)
         if is_new_context and reply is not None and reply.context_id and task.context_id:
             context = Task(id=task.context_id, owner=owner, upstream_id=reply.context_id)
             await self.tasks.write(tenant, agent, "context", context)
-        await self.tasks.write(tenant, agent, "task", _finish_task(stored or task, upstream_id=upstream_id))
+        handed_over = apply(task, HandOver(agent_task_id=upstream_id))
+        await self.tasks.write(tenant, agent, "task", handed_over)
 
     async def _renew_until(
         self, job: "asyncio.Future[A2AReply | None]", tenant: str, agent: str, task_id: str
@@ -126,8 +129,9 @@ class BackgroundCalls:
                 raise
             with suppress(A2AError, Unavailable):  # the next renewal tries again
                 task = await self.tasks.find(tenant, agent, "task", task_id)
-                if task is not None and task.hold_id is None and task.ending is None and not job.done():
-                    await self.tasks.write(tenant, agent, "task", replace(task, until=self.now() + LEASE))
+                renewed = None if task is None else apply(task, RenewLease(until=self.now() + LEASE))
+                if renewed is not None and renewed is not task and not job.done():
+                    await self.tasks.write(tenant, agent, "task", renewed)
 
 
 async def _await_outcome(job: "asyncio.Future[A2AReply | None]") -> tuple[A2AReply | None, str | None]:
@@ -144,15 +148,3 @@ async def _await_outcome(job: "asyncio.Future[A2AReply | None]") -> tuple[A2ARep
         message = reply.error.get("message") if isinstance(reply.error, dict) else None
         return None, message if isinstance(message, str) else BAD_ANSWER
     return reply, None if reply.message is not None or reply.task is not None else BAD_ANSWER
-
-
-def _finish_task(task: Task, *, upstream_id: str | None = None, ending: TaskEnding | None = None) -> Task:
-    return Task(
-        id=task.id,
-        owner=task.owner,
-        upstream_id=upstream_id,
-        context_id=task.context_id,
-        ending=ending,
-        approved=task.approved,
-        forwarded=task.forwarded,
-    )

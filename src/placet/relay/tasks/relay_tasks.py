@@ -10,14 +10,12 @@ from placet.relay.a2a.dialects import Dialect, Operation
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import Json, build_task_reply
 from placet.relay.a2a.reply import A2AReply, digest_message
-from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.task import HAS_ENDED, NOT_ANSWERED, WAITS_FOR_DECISION, Task
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_view import task_view
 from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
 
-NOT_ANSWERED = "The agent has not answered yet. Try again later."
-WAITS_FOR_DECISION = "The task waits for a person's decision. Try again later."
-ENDED = "The task has ended."
 _NUMERIC_STATE = re.compile(rb'"state"\s*:\s*"?\s*[0-9]')
 RELAY_OPERATIONS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe", "send", "stream"})
 """The operations that the relay answers for a held or ended task, even if the agent knows the task."""
@@ -90,19 +88,19 @@ class RelayTasks:
 
         The call about the task `except_task_id` goes to the agent in any case.
         """
-        if task.upstream_id is None:
-            return task.id != except_task_id
-        return (task.hold_id is not None or task.ending is not None) and (
-            call.operation in RELAY_OPERATIONS and task.id != except_task_id
-        )
+        if task.id == except_task_id:
+            return False
+        if not task.is_known_to_agent:
+            return True
+        return task.is_kept_by_relay and call.operation in RELAY_OPERATIONS
 
     async def answer(self, subscription: Subscription, call: A2ACall, task: Task) -> Json:
         """Return the response to a call about a task. Raises A2AError if the operation is not possible."""
-        reason = NOT_ANSWERED if task.hold_id is None else WAITS_FOR_DECISION
+        reason = WAITS_FOR_DECISION if task.is_held else NOT_ANSWERED
         if call.operation == "cancel":
             task = await self._cancel(subscription, task)
         elif call.operation not in ("get", "subscribe"):
-            raise A2AError("unsupported", ENDED if self._has_ended(task) else reason)
+            raise A2AError("unsupported", HAS_ENDED if self._has_ended(task) else reason)
         return self.build_answer(call, task)
 
     def build_answer(self, call: A2ACall, task: Task) -> Json:
@@ -115,13 +113,13 @@ class RelayTasks:
 
     async def _cancel(self, subscription: Subscription, task: Task) -> Task:
         if self._has_ended(task):
-            raise A2AError("not_cancelable", ENDED)
-        if task.hold_id is None or self._held_tasks is None:
+            raise A2AError("not_cancelable", HAS_ENDED)
+        if not task.is_held or self._held_tasks is None:
             raise A2AError("not_cancelable", NOT_ANSWERED)
         return await self._held_tasks.withdraw(subscription, task)
 
     def _has_ended(self, task: Task) -> bool:
-        return task.ending is not None or task.is_abandoned(self._now())
+        return task.has_ended or task.is_abandoned(self._now())
 
     async def find(self, subscription: Subscription, task_id: str) -> Task | None:
         """Return the stored task, or None if it does not exist."""

@@ -46,7 +46,7 @@ async def _view_listed_task(
     if not isinstance(task_id, str):
         return listed
     task = await relay_tasks.find(subscription, task_id)
-    if task is None or (task.hold_id is None and task.ending is None):
+    if task is None or not task.is_kept_by_relay:
         holds_input_requests = relay_tasks.can_hold and subscription.sink.input_required == "hold"
         return _hide_input_request(listed) if holds_input_requests else listed
     return relay_tasks.view(call.dialect, task)

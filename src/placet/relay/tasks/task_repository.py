@@ -1,4 +1,4 @@
-"""Store the owner, the ids and the state of each task and context.
+"""Store tasks and contexts, with a cache and deferred writes.
 
 Agents see one caller, the relay, and cannot separate its callers. So the relay stores who owns each task and
 context, and which id of the agent belongs to a task that the relay created.
@@ -10,74 +10,19 @@ before a message in it is forwarded: callers may name new contexts, so another c
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Literal, Protocol, TypedDict, Unpack
-
-import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
+from typing import Protocol, TypedDict, Unpack
 
 from placet.errors import Unavailable
 from placet.ports.change_feed import ChangeFeed
 from placet.ports.row_validation import can_be_stored
 from placet.ports.task_store import TaskRow
-from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_format import Json
+from placet.relay.task import IdKind, Task, decode_task, row_from_task, task_from_row
 from placet.relay.write_queue import CallWrites, RelayWriteStore, TaskKey, WriteQueue
 
-IdKind = Literal["task", "context"]
 CACHE_BYTES = 32 * 2**20
-MAX_FORWARDED_DIGESTS = 500
 OVERHEAD_BYTES = 500  # a key and a task of the cache without the body, roughly
 BUSY = "The relay cannot store tasks at the moment. Try again later."
-
-
-class TaskEnding(Struct, frozen=True, kw_only=True):
-    """How a task ended that the relay answers for: a message, a failure, a whole task or a cancellation."""
-
-    dialect: Dialect
-    message: Json | None = None
-    failure: str | None = None
-    task: Json | None = None
-    """The whole task as the caller may see it, in `dialect` and with the caller's ids."""
-    metadata: Json | None = None
-    """Metadata that says why the relay canceled the task."""
-
-
-class Task(Struct, frozen=True, kw_only=True):
-    """One task or context, by the id that its caller uses."""
-
-    id: str
-    owner: str
-    upstream_id: str | None
-    """The agent's id; None while the agent has not sent one."""
-    caller_task_id: str | None = None
-    """The id that the caller was given, if `id` is the agent's and the caller has another one."""
-    context_id: str | None = None
-    ending: TaskEnding | None = None
-    hold_id: str | None = None
-    """The hold that the task waits for, whether or not the agent knows the task."""
-    hold_metadata: Json | None = None
-    """The `relay_reason` metadata that callers see while the task is held."""
-    approved: tuple[str, ...] = ()
-    """Digests of texts that a person has approved in this task."""
-    forwarded: tuple[str, ...] = ()
-    """Digests (`digest_message`) of the messages that the relay forwarded to this task, the newest last."""
-    since: datetime | None = None
-    """Since when the relay answers for the task; set by `row_from_task`."""
-    until: datetime | None = None
-    """When the lease of the background call ends."""
-
-    def with_forwarded(self, digest: str | None) -> "Task":
-        """Return the task with the digest of another forwarded message; the same object if it is known."""
-        if digest is None or digest in self.forwarded:
-            return self
-        return replace(self, forwarded=(*self.forwarded, digest)[-MAX_FORWARDED_DIGESTS:])
-
-    def is_abandoned(self, now: datetime) -> bool:
-        """Return whether the lease of the background call has ended, because its server has stopped."""
-        is_running = self.hold_id is None and self.ending is None and self.upstream_id is None
-        return is_running and self.until is not None and now >= self.until
 
 
 class TaskWriteOptions(TypedDict, total=False):
@@ -112,27 +57,6 @@ class TaskRepository(Protocol):
     def adopt(self, rows: Iterable[TaskRow]) -> None:
         """Take over rows (`row_from_task`) that another transaction, such as a hold's, has just written."""
         ...
-
-
-_encode = msgspec.json.Encoder().encode
-_decode_task = msgspec.json.Decoder(Task).decode
-
-
-def row_from_task(tenant: str, agent: str, kind: IdKind, task: Task, at: datetime) -> TaskRow:
-    """Return the row of a task or context. Raises A2AError if it cannot be stored."""
-    if not can_be_stored(tenant, agent, task.id):
-        raise A2AError("params", "The task id or context id is too long or not valid text.")
-    if task.hold_id is not None or task.ending is not None or task.upstream_id is None:
-        task = replace(task, since=at)
-    body = _encode(task)
-    if not can_be_stored(body):
-        raise A2AError("too_large", "The task is too large to be stored.")
-    return TaskRow(tenant=tenant, agent=agent, kind=kind, id=task.id, body=body, saved_at=at)
-
-
-def task_from_row(row: TaskRow) -> Task:
-    """Return the task or context of a row."""
-    return _decode_task(row.body)
 
 
 class WatchedTaskStore(RelayWriteStore, ChangeFeed, Protocol):
@@ -230,8 +154,8 @@ class _TaskCache:
         size, body = cached
         if isinstance(body, Task):
             return body
-        task = _decode_task(body)
-        if task.ending is None and task.hold_id is None:
+        task = decode_task(body)
+        if not task.is_kept_by_relay:
             self._bodies[key] = (size, task)
         return task
 

@@ -12,8 +12,8 @@ from placet.relay.a2a.json_format import (
     translate_part,
     translate_task,
 )
+from placet.relay.task import Task, TaskEnding, TaskStatus
 from placet.relay.task_reasons import Timeout, reason_to_metadata
-from placet.relay.tasks.task_repository import Task, TaskEnding
 
 BAD_ANSWER = "The agent's response is not valid."
 ABANDONED = "The relay stopped while it waited for the agent's response. The outcome is unknown."
@@ -25,8 +25,8 @@ def task_view(task: Task, dialect: Dialect, now: datetime) -> Json:
     if task.is_abandoned(now):
         status_message = _build_status_message(task, TaskEnding(dialect=dialect, failure=ABANDONED), dialect)
         return _build_task(task, "failed", task.until or at, dialect, status_message=status_message)
-    if task.hold_id is not None or ending is None:
-        metadata = reason_to_metadata(Timeout()) if task.hold_id is None else task.hold_metadata
+    if ending is None:
+        metadata = task.hold_metadata if task.status is TaskStatus.HELD else reason_to_metadata(Timeout())
         return _build_task(task, "working", at, dialect, metadata=metadata)
     if ending.task is not None:
         return translate_task(ending.task, ending.dialect, dialect)

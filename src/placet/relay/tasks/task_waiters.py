@@ -2,7 +2,8 @@
 
 import asyncio
 
-from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.task import Task
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import Subscription
 
 
@@ -21,7 +22,7 @@ class TaskWaiters:
         self._waiting.setdefault(key, set()).add(event)
         try:
             task = await self._tasks.find(tenant, agent, "task", task_id)
-            while task is not None and task.hold_id is not None:
+            while task is not None and task.is_held:
                 await event.wait()
                 event.clear()
                 task = await self._tasks.find(tenant, agent, "task", task_id)

@@ -25,11 +25,11 @@ from placet.relay.policy.policy import Leg
 from placet.relay.policy.verdict import ChangeVerdict, QuickCheck, ReleaseVerdict
 from placet.relay.push import CONFIG_CARRYING_OPERATIONS, PushOutbox, PushProxy, is_config_operation
 from placet.relay.settings import RelayLimits
+from placet.relay.task import Task
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.background_calls import BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle, asks_for_input
 from placet.relay.tasks.task_list import add_relay_tasks
-from placet.relay.tasks.task_repository import Task
 from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.tenants import RegisteredAgent, Subscription
 from placet.relay.traffic.early_returns import EarlyReturns
@@ -429,7 +429,7 @@ class CallHandler:
             if get_state(document.get("status")) != "input-required" or not isinstance(task_id, str):
                 continue
             task = await self._access.find_caller_task(subscription, task_id)
-            if task is None or task.owner != subscription.source.name or task.hold_id or task.ending:
+            if task is None or task.owner != subscription.source.name or task.is_kept_by_relay:
                 continue
             call = build_task_call(dialect, "get", task_id, exchange.call.tenant)
             fetch = replace(exchange, call=call, handle=TaskHandle(writes=exchange.handle.writes))

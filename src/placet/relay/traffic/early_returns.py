@@ -8,9 +8,10 @@ from typing import Any
 from placet.relay.a2a.json_format import build_task_reply
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.push import PushProxy
+from placet.relay.task import Task
 from placet.relay.tasks.background_calls import BackgroundCalls
 from placet.relay.tasks.relay_tasks import RelayTasks
-from placet.relay.tasks.task_repository import Task, TaskRepository
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_view import task_view
 from placet.relay.traffic.exchange import Exchange, RelayAnswer
 from placet.relay.traffic.task_notifier import TaskNotifier
@@ -93,9 +94,9 @@ class EarlyReturns:
         async def has_ended() -> bool:
             await self._background_calls.wait(subscription, task.id)
             stored = await self._relay_tasks.find(subscription, task.id)
-            if stored is None or stored.hold_id is not None:
+            if stored is None or stored.is_held:
                 return False
-            return stored.ending is not None or announce
+            return stored.has_ended or announce
 
         self._notifier.notify_later(has_ended(), subscription, task.id, exchange.correlation_id)
 

@@ -31,8 +31,9 @@ from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tenants import RegisteredCaller, Registry, Subscription
-from placet.relay.traffic.call_handler import CallHandler, Exchange, RelayAnswer
+from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
+from placet.relay.traffic.exchange import Exchange, RelayAnswer
 from placet.relay.traffic.streaming import StreamRelay
 from placet.relay.upstream.agent_cards import AgentCardCache
 from placet.relay.write_queue import CallWrites

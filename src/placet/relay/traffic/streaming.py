@@ -11,8 +11,8 @@ from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
 from placet.relay.a2a.reply import check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.asgi import Receive
+from placet.relay.task import Task, TaskStatus
 from placet.relay.tasks.relay_tasks import may_ask_for_input
-from placet.relay.tasks.task_repository import Task
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.exchange import AnsweredByRelay, Exchange, RelayAnswer
 from placet.relay.traffic.withheld_stream import (
@@ -272,7 +272,7 @@ class StreamRelay:
         calls = self._calls
         await calls.background_calls.wait(exchange.subscription, task_id)
         task = await calls.waiters.wait_until_released(exchange.subscription, task_id)
-        return None if task is None or (task.upstream_id is not None and task.ending is None) else task
+        return None if task is None or task.status is TaskStatus.WITH_AGENT else task
 
     def _watch_disconnect(
         self, receive: Receive, on_disconnect: Callable[[], object]

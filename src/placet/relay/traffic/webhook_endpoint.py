@@ -26,8 +26,8 @@ from placet.relay.asgi import ReadBody, Receive, Scope, Send, get_path_below, re
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository, token_matches
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
+from placet.relay.task import Task
 from placet.relay.tasks.relay_tasks import TaskHandle
-from placet.relay.tasks.task_repository import Task
 from placet.relay.tenants import Registry, Subscription
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
@@ -178,7 +178,7 @@ class WebhookEndpoint:
     async def _is_relay_task(self, webhook: PushWebhook) -> bool:
         """Return whether the relay answers for the task. It notifies the caller itself after the decision."""
         task = await self._tasks.find(webhook.tenant, webhook.agent, "task", webhook.caller_task_id or "")
-        return task is not None and (task.hold_id is not None or task.ending is not None)
+        return task is not None and task.is_kept_by_relay
 
     async def _fetch_whole_task(
         self, subscription: Subscription, webhook: PushWebhook, update: A2AReply
