@@ -61,6 +61,9 @@ class PassthroughInspector:
     ) -> Sequence[Finding] | None:
         raise AssertionError("no stream has a window")
 
+    async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
+        raise AssertionError("no stream is observed")
+
     async def inspect_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:

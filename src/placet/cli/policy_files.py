@@ -12,7 +12,7 @@ from placet.errors import PlacetError
 from placet.relay.policy.policy import Policy, parse_policy_file
 
 FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-_DRAFT = ("name", "description", "config", "validFrom", "validTo")
+_DRAFT = ("name", "description", "config", "streaming", "validFrom", "validTo")
 
 
 def read_policies(file: Path) -> list[Policy]:
@@ -23,7 +23,7 @@ def read_policies(file: Path) -> list[Policy]:
 def policy_to_json(policy: Policy) -> dict[str, Any]:
     """Return the policy as JSON for the API."""
     written: dict[str, Any] = msgspec.to_builtins(policy)
-    return {name: written[name] for name in _DRAFT}
+    return {name: written[name] for name in _DRAFT if name in written}
 
 
 def _content(file: Path) -> bytes:

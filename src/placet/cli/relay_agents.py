@@ -53,6 +53,11 @@ def agent() -> None:
     show_default=True,
     help="Files that no policy can read: hold them for a person, or let them pass.",
 )
+@click.option(
+    "--streaming",
+    type=click.Choice(["window", "whole", "observe"]),
+    help="How policies inspect the agent's streams, unless a policy is stricter.",
+)
 @click.option("--replace", is_flag=True, help="Replace the agent with this id.")
 def add(
     agent_id: str,
@@ -62,6 +67,7 @@ def add(
     headers: tuple[str, ...],
     input_required: str,
     unreadable_files: str,
+    streaming: str | None,
     replace: bool,
     **where: Any,
 ) -> None:
@@ -76,6 +82,7 @@ def add(
         "forwardHeaders": headers,
         "inputRequired": input_required,
         "unreadableFiles": unreadable_files,
+        "streaming": streaming,
     }
 
     async def register(relay: Operations) -> Any:

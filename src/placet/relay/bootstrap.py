@@ -181,7 +181,12 @@ class Relay:
             monotonic=dependencies.monotonic,
             registry=self.registry,
             inspector=PolicyInspector(
-                self.policy_cache, holder=self.hold_service, audit_log=self.audit_log, now=dependencies.now
+                self.policy_cache,
+                holder=self.hold_service,
+                audit_log=self.audit_log,
+                now=dependencies.now,
+                stream_window=dependencies.settings.stream_window,
+                stream_carry=dependencies.settings.stream_carry,
             ),
             audit_log=self.audit_log,
             tasks=self.tasks,

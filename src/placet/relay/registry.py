@@ -146,6 +146,7 @@ class RegistrySnapshot:
             forward_headers=tuple(name.lower() for name in settings.forward_headers),
             input_required=settings.input_required,
             unreadable_files=settings.unreadable_files,
+            streaming=settings.streaming,
         )
 
 

@@ -18,6 +18,7 @@ from placet.relay.tenants import (
     CallerKind,
     PayloadMode,
     RetentionPolicy,
+    StreamingMode,
     check_retention_policy,
 )
 
@@ -26,6 +27,7 @@ MAX_NAME_LENGTH = 100
 AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,63}")
 GROUP_NAME = AGENT_ID
 MAX_PENDING_HOLDS = 1000
+STREAM_WINDOW, STREAM_CARRY = 500, 100
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 # Headers that HTTP or the relay sets; settings cannot change them.
@@ -58,6 +60,8 @@ class AgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """When the agent asks for input: `hold` asks a person, `pass` asks the caller."""
     unreadable_files: Literal["hold", "pass"] = "hold"
     """Files that no policy can read: `hold` asks a person, `pass` forwards them unchecked."""
+    streaming: StreamingMode | None = None
+    """How policies inspect the agent's streams: `window`, `whole` or `observe`; a policy may be stricter."""
     tenant: str = DEFAULT_TENANT
     """The tenant that owns the agent."""
 
@@ -153,6 +157,10 @@ class RelaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How long a stream may last."""
     stream_idle: str = "5m"
     """How long a stream may be silent."""
+    stream_window: Annotated[int, Meta(ge=100, le=20_000)] = STREAM_WINDOW
+    """How many new characters of a stream Presidio or Comprehend inspects at a time, in `window` mode."""
+    stream_carry: Annotated[int, Meta(ge=10, le=2_000)] = STREAM_CARRY
+    """How many characters of a stream such a window holds back, and inspects again with the next ones."""
     hold_timeout: str | None = None
     """How long a held message waits for a decision; defaults to the timeout of cases."""
     max_message_bytes: Annotated[int, Meta(ge=1024)] = 4 * 1024 * 1024
@@ -175,6 +183,8 @@ def check_relay(settings: RelaySettings, *, allow_loopback: bool) -> None:
         parse_setting_duration(settings, name)
     if settings.hold_timeout is not None:
         parse_setting_duration(settings, "hold_timeout")
+    if settings.stream_carry >= settings.stream_window:
+        raise SettingsError("relay.stream_carry must be less than relay.stream_window.")
     networks = parse_networks(settings)
     for agent_id, agent in settings.agents.items():
         path = f"relay.agents.{agent_id[:80]}"

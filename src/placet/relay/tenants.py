@@ -11,6 +11,8 @@ from placet.ports.identity import Principal
 from placet.protocol.duration import parse_duration
 
 CallerKind = Literal["agent", "user"]
+StreamingMode = Literal["observe", "window", "whole"]
+"""How policies inspect a stream, from the mildest mode to the strictest."""
 AGENT_NOT_FOUND = "Agent not found."
 DEFAULT_TENANT = "default"
 
@@ -33,6 +35,8 @@ class RegisteredAgent(Struct, frozen=True, kw_only=True):
     """When the agent asks for input: `hold` asks a person, `pass` asks the caller."""
     unreadable_files: Literal["hold", "pass"] = "hold"
     """Files that no policy can read: `hold` asks a person, `pass` forwards them unchecked."""
+    streaming: StreamingMode | None = None
+    """How streams are inspected at least; None leaves it to the policies."""
 
     @property
     def key(self) -> tuple[str, str]:

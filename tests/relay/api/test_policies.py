@@ -40,7 +40,9 @@ async def create_group(policy_api: PolicyApiClient, *policy_ids: str, **ref: Any
 
 
 async def test_a_policy_is_written_and_read_as_it_was_sent(policy_api: PolicyApiClient):
-    draft = build_regex_draft("secret", description="No secrets", validTo="2027-01-01T00:00:00Z")
+    draft = build_regex_draft(
+        "secret", description="No secrets", streaming="whole", validTo="2027-01-01T00:00:00Z"
+    )
     made = await create_policy(policy_api, draft)
     assert made == {
         "policyId": made["policyId"],
@@ -49,6 +51,7 @@ async def test_a_policy_is_written_and_read_as_it_was_sent(policy_api: PolicyApi
         "description": "No secrets",
         "policyType": "REGEX_DETECTION",
         "config": draft["config"],
+        "streaming": "whole",
         "validFrom": None,
         "validTo": "2027-01-01T00:00:00Z",
         "createdAt": "2026-01-01T06:00:00Z",

@@ -104,6 +104,10 @@ class MemoryHolder:
     def __init__(self) -> None:
         self.held: dict[str, tuple[Leg, InspectionRequest, Evaluation]] = {}
         self.let_pass: set[str] = set()
+        self.observed: dict[str, Evaluation] = {}
+
+    async def report_observed(self, exchange: InspectionRequest, evaluation: Evaluation) -> None:
+        self.observed[exchange.correlation_id] = evaluation
 
     async def hold(
         self,

@@ -58,7 +58,7 @@ def test_command_evaluates_each_leg_separately(tmp_path: Path):
 
 
 def test_the_pages_policies_hold_mask_and_block_as_it_says(tmp_path: Path):
-    (policies,) = blocks(PAGE, "toml")
+    policies, _ = blocks(PAGE, "toml")
     (tmp_path / "policies.toml").write_text(policies)
     done = placet(tmp_path, "policy", "test", "policies.toml", "--text", "my SSN is 536-22-8764")
     assert done.returncode == 11, done.stderr
@@ -128,3 +128,11 @@ def test_missing_file_gives_a_one_line_error(tmp_path: Path):
     done = placet(tmp_path, "policy", "test", "gone.json", "--text", "x")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "placet: gone.json cannot be read: No such file or directory.\n"
+
+
+def test_streaming_mode_of_the_page_is_valid(tmp_path: Path):
+    _, policy = blocks(PAGE, "toml")
+    assert tried(tmp_path, tomllib.loads(policy)["policies"], "order A-12345678")[0] == 10
+    done = run(tmp_path, json.dumps(build_regex_draft("x", streaming="sometimes")), "--text", "x")
+    assert isinstance(done.exception, ValidationFailed)
+    assert done.exception.message == "policies[0].streaming: use one of observe, whole, window."

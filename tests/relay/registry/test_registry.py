@@ -85,6 +85,7 @@ def test_an_agent_and_its_caller_are_registered_and_called_at_once(
         "forwardHeaders": [],
         "inputRequired": "hold",
         "unreadableFiles": "hold",
+        "streaming": None,
         "relayUrl": f"{clients.server.url}/relay/v1/agents/fresh",
         "callers": [],
         "origin": "store",

@@ -73,6 +73,9 @@ class RecordingInspector:
     ) -> Sequence[Finding] | None:
         raise AssertionError("no stream has a window")
 
+    async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
+        raise AssertionError("no stream is observed")
+
     async def inspect_stream(
         self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
     ) -> StreamVerdict:

@@ -15,6 +15,7 @@ from placet.bootstrap.storage import open_memory_store
 from placet.ports.store import Store
 from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
+from placet.relay.policy.evaluation import Outcome
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answer_with, build_head, write_bytes
 from tests.relay.inspection.inspected_relay import InspectedRelay, run_inspected_relay, store_policies
@@ -28,6 +29,8 @@ DRAFTS = {
     "held": build_regex_draft("SECRET", "HUMAN_REVIEW_REQUIRED", legs=LEGS),
     "unbounded": build_regex_draft("SECRET.*", "MASK", legs=LEGS, name="No secrets"),
     "logged": build_regex_draft("SECRET", "LOG", legs=LEGS),
+    "whole": build_regex_draft("SECRET", "MASK", legs=LEGS, streaming="whole"),
+    "observed": build_regex_draft("SECRET", "BLOCK", legs=LEGS, streaming="observe"),
 }
 CALL = {
     "jsonrpc": "2.0",
@@ -492,6 +495,52 @@ def test_stream_that_must_be_inspected_whole_says_so(
     }
     assert "the [MASKED:REGEX]" in repr(rest)
     assert "relay_streaming" not in repr(rest)
+
+
+def test_policy_may_ask_for_the_whole_stream(agent: RawAgent, client: httpx.Client) -> None:
+    agent.behave = stream_events(
+        build_first_event("t21"), *build_words("t21", WORDS), build_status("t21", "COMPLETED")
+    )
+    first, *_ = parse_events(call(client, "whole"))
+    assert first["task"]["metadata"]["relay_streaming"] == "whole"
+
+
+def test_observed_stream_leaves_at_once_and_is_reported_afterwards(
+    relay: InspectedRelay, agent: RawAgent, client: httpx.Client
+) -> None:
+    words = ["a SEC", "RET, ", "and "]
+    agent.behave = gate = PausedStream(
+        frame_events(build_first_event("t22"), *build_words("t22", words)),
+        frame_events(build_chunk("t22", "so on."), build_status("t22", "COMPLETED")),
+    )
+    headers = {"Authorization": "Bearer observed", "X-Correlation-Id": "observed-1"}
+    lines = []
+    with client.stream("POST", "", json=CALL, headers=headers) as response:
+        for line in response.iter_lines():
+            lines.append(line)
+            if '"and "' in line:
+                gate.open.set()
+    assert gate.open.is_set()
+    assert "RET, " in "".join(lines)
+    assert "COMPLETED" in lines[-2]
+    assert relay.holder.observed["observed-1"].outcome is Outcome.BLOCK
+    [event] = relay.trail.of("observed-1", "REGEX_DETECTION")
+    assert (event["auditAction"], event["metadata"]["streaming"]) == ("WARN", "observe")
+    [audited] = eventually(lambda: relay.trail.of("observed-1", "COMMUNICATION_AUDIT"))
+    assert audited["auditAction"] == "WARN"
+
+
+def test_caller_that_leaves_an_observed_stream_is_reported(
+    relay: InspectedRelay, agent: RawAgent, client: httpx.Client
+) -> None:
+    first = build_head(200, content_type="text/event-stream") + frame_events(
+        build_first_event("t23"), build_chunk("t23", "a SECRET", append=False)
+    )
+    agent.behave = write_bytes(first, b": on and on\n\n")
+    headers = {"Authorization": "Bearer observed", "X-Correlation-Id": "observed-2"}
+    with client.stream("POST", "", json=CALL, headers=headers) as response:
+        next(line for line in response.iter_lines() if "SECRET" in line)
+    assert eventually(lambda: relay.holder.observed.get("observed-2")).findings
 
 
 def test_file_in_a_stream_stops_the_flow(agent: RawAgent, client: httpx.Client) -> None:

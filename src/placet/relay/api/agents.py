@@ -14,6 +14,7 @@ from placet.relay.api.registry_records import RecordOrigin, RegistryEntry, Regis
 from placet.relay.registry import RegistryEditor, StoredRegistry, build_record, check_credential_change
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import AGENT_ID, AgentSettings, CallerSettings
+from placet.relay.tenants import StreamingMode
 
 Url = Annotated[str, Meta(min_length=1, max_length=2000)]
 HeaderName = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -66,6 +67,14 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
         Literal["hold", "pass"],
         Meta(description="What happens to files that are not text: `hold` asks a reviewer, `pass` forwards."),
     ] = "hold"
+    streaming: Annotated[
+        StreamingMode | None,
+        Meta(
+            description="How policies inspect the agent's streams, unless a policy sets a stricter mode: "
+            "`window` sends text as soon as no match can begin in it, `whole` sends it after the end of the "
+            "stream, `observe` sends it at once and reports matches of `MASK` afterwards."
+        ),
+    ] = None
 
     def settings(self, tenant: str) -> AgentSettings:
         """Return the settings of the agent in a tenant."""
@@ -76,6 +85,7 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
             forward_headers=self.forward_headers,
             input_required=self.input_required,
             unreadable_files=self.unreadable_files,
+            streaming=self.streaming,
             tenant=tenant,
         )
 
@@ -101,6 +111,7 @@ class AgentView(Struct, frozen=True, kw_only=True, rename="camel"):
     forward_headers: tuple[str, ...]
     input_required: Literal["hold", "pass"]
     unreadable_files: Literal["hold", "pass"]
+    streaming: StreamingMode | None
     relay_url: Annotated[str, Meta(description="The agent's URL for callers. Its card is below this URL.")]
     callers: Annotated[tuple[str, ...], Meta(description="The callers that may call it.")]
     origin: RecordOrigin
@@ -185,6 +196,7 @@ class AgentsApi(HttpApi):
             forward_headers=agent.forward_headers,
             input_required=agent.input_required,
             unreadable_files=agent.unreadable_files,
+            streaming=agent.streaming,
             relay_url=f"{self._relay_url}{entry.name}",
             callers=registry.list_callers((entry.tenant, entry.name)),
             origin=entry.origin,

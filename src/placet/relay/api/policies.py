@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 from msgspec.structs import replace
 
 from placet.desk import random_values
@@ -29,6 +29,7 @@ from placet.relay.policy.policy import (
 from placet.relay.policy.policy_set import PolicySnapshot, PolicyVersions, StoredPolicy, build_policy_record
 from placet.relay.record_changes import RecordChange, Versioned
 from placet.relay.route_addresses import OPERATIONS
+from placet.relay.tenants import StreamingMode
 
 CHANGE_ERRORS = (CaseNotFound, RelayConflict)
 MAX_POLICIES = 10_000
@@ -55,6 +56,15 @@ PolicyOrigin = Annotated[
         "every message. `store` for a policy created with this API."
     ),
 ]
+Streaming = Annotated[
+    StreamingMode | None,
+    Meta(
+        description="How streams are inspected if the policy masks, holds or blocks. `window` sends text as "
+        "soon as no match can begin in it, `whole` sends it after the end of the stream, `observe` sends it "
+        "at once and reports matches afterwards. Null for the agent's mode, or else `window` for a bounded "
+        "pattern and `whole` for all else. The strictest mode of all policies and the agent counts."
+    ),
+]
 
 policies = RelayRouteGroup(
     tag="Policies",
@@ -70,6 +80,7 @@ class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     description: Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] | None = None
     config: Config
+    streaming: Streaming = None
     valid_from: Timestamp | None = None
     valid_to: Annotated[Timestamp | None, Meta(description="The end of the validity period, exclusive.")] = (
         None
@@ -85,6 +96,7 @@ class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
     description: str
     policy_type: str
     config: Config
+    streaming: Streaming
     valid_from: Timestamp | None
     valid_to: Timestamp | None
     created_at: Annotated[
@@ -264,6 +276,7 @@ def view_policy(versions: PolicyVersions, index: int = -1, *, origin: PolicyOrig
         description=policy.description,
         policy_type=policy.policy_type,
         config=msgspec.to_builtins(policy.config),
+        streaming=None if policy.streaming is UNSET else policy.streaming,
         valid_from=policy.valid_from,
         valid_to=policy.valid_to,
         created_at=policy.created_at,

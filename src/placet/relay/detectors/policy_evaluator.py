@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from placet.errors import DetectorBusy
@@ -35,6 +35,7 @@ from placet.relay.policy.evaluation import (
 from placet.relay.policy.policy import Leg, Policy, PolicyAction, build_rule
 from placet.relay.policy.policy_set import ApplicablePolicies, AppliedPolicy, PolicySet
 from placet.relay.policy.verdict import QuickCheck
+from placet.relay.tenants import StreamingMode
 from placet.relay.traceback_redaction import redact_traceback
 
 logger = logging.getLogger(__name__)
@@ -81,9 +82,10 @@ class _PairView(Struct, frozen=True, kw_only=True):
     steps: tuple[_Step, ...]
     clean: Evaluation
     strictest: PolicyAction | None
-    stream_plan: StreamPlan
     is_permanent: bool
     """Whether the view has no start and no end, so that no clock is needed to use it."""
+    stream_plans: dict[StreamingMode | None, StreamPlan] = field(default_factory=dict)
+    """The plans for streams, by the mode of the agent."""
 
 
 class PolicyEvaluator:
@@ -162,9 +164,15 @@ class PolicyEvaluator:
         """Return the strictest action of the policies that apply, or None if no policy applies."""
         return self._get_view(source, sink, leg, at).strictest
 
-    def plan_stream(self, *, source: str, sink: str, leg: Leg, at: datetime) -> StreamPlan:
-        """Return how a stream is inspected on this leg."""
-        return self._get_view(source, sink, leg, at).stream_plan
+    def plan_stream(
+        self, *, source: str, sink: str, leg: Leg, at: datetime, agent: StreamingMode | None = None
+    ) -> StreamPlan:
+        """Return how a stream is inspected on this leg. `agent` is the mode of the agent's settings."""
+        view = self._get_view(source, sink, leg, at)
+        if agent not in view.stream_plans:
+            policies = (applied.policy for applied in view.applicable.policies)
+            view.stream_plans[agent] = plan_stream(policies, agent)
+        return view.stream_plans[agent]
 
     def _get_view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
         view = self._views.get((source, sink, leg))
@@ -182,7 +190,6 @@ class PolicyEvaluator:
             applicable=applicable,
             steps=tuple(step for step in steps if step.rules),
             clean=build_clean_evaluation(applicable.policies),
-            stream_plan=plan_stream(applied.policy for applied in applicable.policies),
             is_permanent=applicable.since is None and applicable.until is None,
             strictest=max(
                 (applied.policy.action for applied in applicable.policies),

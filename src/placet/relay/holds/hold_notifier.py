@@ -1,4 +1,4 @@
-"""Notify a tenant's webhook that a message is held, without its content."""
+"""Notify a tenant's webhook of held messages and observed matches, without their content."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -17,9 +17,14 @@ from placet.ports.outbox_store import Delivery
 from placet.protocol.service_paths import INBOX
 from placet.relay.hold import decode_hold_body
 from placet.relay.holds.hold_storage import NoticeStore
+from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.policy.evaluation import Evaluation
+from placet.relay.policy.finding import omit_sensitive_id
 from placet.relay.settings import NoticeSettings
 
 HELD_EVENT = "relay.held"
+OBSERVED_EVENT = "relay.observed"
+MAX_LISTED = 100
 
 log = logging.getLogger("placet.relay")
 
@@ -42,8 +47,21 @@ class HoldNotice(Struct, frozen=True, kw_only=True, rename="camel"):
     inbox_url: str
 
 
+class ObservedNotice(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The payload of a notification about a stream that the caller has got although policies matched."""
+
+    type: str = OBSERVED_EVENT
+    tenant_id: str
+    policy_names: tuple[str, ...]
+    source: str
+    sink_agent_id: str
+    task_id: str | None
+    correlation_id: str
+    created_at: datetime
+
+
 class HoldNotifier:
-    """Queues a callback for each hold, if the tenant has a receiver. A failure does not affect the hold."""
+    """Queues callbacks for a tenant that has a receiver. A failure affects neither hold nor stream."""
 
     def __init__(
         self,
@@ -66,11 +84,36 @@ class HoldNotifier:
         if receiver is None:
             return
         try:
-            await self._enqueue(receiver, hold)
+            await self._enqueue(receiver, HELD_EVENT, self._build_notice(hold))
         except Exception:
             log.exception("hold_notice_failed hold_id=%s", hold.id)
 
-    async def _enqueue(self, receiver: NoticeSettings, hold: HoldRow) -> None:
+    async def notify_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+        """Queue the notification of matches in a stream that was only observed."""
+        subscription = request.subscription
+        receiver = self._settings.get(subscription.tenant)
+        if receiver is None:
+            return
+        policies = (*evaluation.matched, *(one.applied for one in evaluation.unchecked))
+        names = dict.fromkeys(applied.policy.name for applied in policies[:MAX_LISTED])
+        task_id = None if request.reply is None else request.reply.task_id
+        notice = ObservedNotice(
+            tenant_id=subscription.tenant,
+            policy_names=tuple(names),
+            source=subscription.source.name,
+            sink_agent_id=subscription.sink.id,
+            task_id=omit_sensitive_id(task_id, evaluation.findings),
+            correlation_id=request.correlation_id,
+            created_at=self._now(),
+        )
+        try:
+            await self._enqueue(receiver, OBSERVED_EVENT, notice)
+        except Exception:
+            log.exception("observed_notice_failed correlation_id=%s", request.correlation_id)
+
+    async def _enqueue(
+        self, receiver: NoticeSettings, event: str, notice: HoldNotice | ObservedNotice
+    ) -> None:
         now = self._now()
         if await self._store.get_endpoint(receiver.key, receiver.url) is None:
             endpoint = Endpoint(
@@ -84,11 +127,11 @@ class HoldNotifier:
         delivery = Delivery(
             id=random_values.generate_message_id(),
             case_id="",
-            event=HELD_EVENT,
+            event=event,
             owner=receiver.key,
             courier=WEBHOOK,
             target=receiver.url,
-            body=msgspec.json.encode(self._build_notice(hold)),
+            body=msgspec.json.encode(notice),
             created_at=now,
             next_at=now,
         )

@@ -107,6 +107,10 @@ class HoldService:
                 found.update(task.approved)
         return frozenset(found)
 
+    async def report_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+        """See `MessageHolder`."""
+        await self._notifier.notify_observed(request, evaluation)
+
     async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
         """Hold a response, event or push in which the agent asks for input; return None for any other.
 

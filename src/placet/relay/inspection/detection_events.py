@@ -15,6 +15,7 @@ from placet.relay.policy.policy import Leg, PolicyAction
 from placet.relay.policy.policy_set import AppliedPolicy
 
 MAX_COMPARED = 1_000
+OBSERVED = " The stream was only observed."
 MAX_POLICIES = 200
 """The maximum number of matched, unchecked and unreached policies in one event."""
 MAX_FINDINGS = 100
@@ -22,13 +23,22 @@ MAX_FINDINGS = 100
 
 
 def build_detection_events(
-    audit_log: AuditLog, leg: Leg, request: InspectionRequest, evaluation: Evaluation
+    audit_log: AuditLog,
+    leg: Leg,
+    request: InspectionRequest,
+    evaluation: Evaluation,
+    *,
+    is_observed: bool = False,
 ) -> list[AuditRow]:
-    """Return one event for each detector with a policy that matched or could not be checked."""
+    """Return one event for each detector with a policy that matched or could not be checked.
+
+    `is_observed` is True for a stream that the caller has got whatever the policies say.
+    """
     policies = (*evaluation.matched, *(unchecked.applied for unchecked in evaluation.unchecked))
     detector_types = dict.fromkeys(applied.policy.policy_type for applied in policies)
     return [
-        _build_event(detector_type, audit_log, leg, request, evaluation) for detector_type in detector_types
+        _build_event(detector_type, audit_log, leg, request, evaluation, is_observed=is_observed)
+        for detector_type in detector_types
     ]
 
 
@@ -39,7 +49,13 @@ def get_event_type(detector_type: str) -> str:
 
 
 def _build_event(
-    detector_type: str, audit_log: AuditLog, leg: Leg, request: InspectionRequest, evaluation: Evaluation
+    detector_type: str,
+    audit_log: AuditLog,
+    leg: Leg,
+    request: InspectionRequest,
+    evaluation: Evaluation,
+    *,
+    is_observed: bool,
 ) -> AuditRow:
     matched = [applied for applied in evaluation.matched if applied.policy.policy_type == detector_type]
     unchecked = [
@@ -62,13 +78,16 @@ def _build_event(
     }
     if evaluation.unreadable_paths:
         metadata["unreadablePaths"] = list(evaluation.unreadable_paths)
+    if is_observed:
+        metadata["streaming"] = "observe"
+    action = _choose_action(matched, failed=bool(unchecked))
     return audit_log.build_event(
         get_event_type(detector_type),
         request.subscription,
         correlation_id=request.correlation_id,
-        action=_choose_action(matched, failed=bool(unchecked)),
+        action="WARN" if is_observed and action not in ("LOG", "ERROR") else action,
         transport=get_transport(request.call.dialect),
-        message=_describe(matched, failed=bool(unchecked)),
+        message=_describe(matched, failed=bool(unchecked)) + (OBSERVED if is_observed else ""),
         task_id=omit_sensitive_id(message.task_id, evaluation.findings) or request.task_id,
         context_id=omit_sensitive_id(message.context_id, evaluation.findings),
         message_id=omit_sensitive_id(message.message_id, evaluation.findings),

@@ -26,3 +26,7 @@ class MessageHolder(Protocol):
         Approved texts are not held again in `history` or on a later leg. Other findings still count.
         """
         ...
+
+    async def report_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+        """Report what policies found in a stream that was only observed. The caller has got it."""
+        ...

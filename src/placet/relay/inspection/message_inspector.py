@@ -78,3 +78,7 @@ class MessageInspector(Protocol):
     ) -> StreamVerdict:
         """Return the verdict about all events of a stream."""
         ...
+
+    async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
+        """Record what policies find on the response legs in a stream that the caller has got."""
+        ...

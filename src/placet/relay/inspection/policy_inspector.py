@@ -55,6 +55,7 @@ from placet.relay.policy.verdict import (
     StreamVerdict,
     Verdict,
 )
+from placet.relay.settings import STREAM_CARRY, STREAM_WINDOW
 from placet.relay.tenants import Subscription
 
 NOT_READY = "The relay cannot load its policies, so no messages pass. Try again later."
@@ -83,8 +84,12 @@ class PolicyInspector:
         holder: MessageHolder,
         audit_log: AuditLog,
         now: Callable[[], datetime],
+        stream_window: int = STREAM_WINDOW,
+        stream_carry: int = STREAM_CARRY,
     ) -> None:
         self._policy_cache = policy_cache
+        self._stream_window = stream_window
+        self._stream_carry = stream_carry
         self._holder = holder
         self._audit_log = audit_log
         self._now = now
@@ -101,6 +106,8 @@ class PolicyInspector:
         plan = INSPECT_EVENTS
         for leg in _RESPONSE_LEGS:
             plan = combine_plans(plan, self._plan_leg(leg, subscription))
+        if plan.has_unknown_width:
+            return replace(plan, width=max(plan.width, self._stream_carry), step=self._stream_window)
         return plan
 
     def _plan_leg(self, leg: Leg, subscription: Subscription) -> StreamPlan:
@@ -108,7 +115,11 @@ class PolicyInspector:
         if evaluator is None:
             return StreamPlan(mode="whole")
         return evaluator.plan_stream(
-            source=subscription.source.name, sink=subscription.sink.id, leg=leg, at=self._now()
+            source=subscription.source.name,
+            sink=subscription.sink.id,
+            leg=leg,
+            at=self._now(),
+            agent=subscription.sink.streaming,
         )
 
     async def inspect_window(
@@ -194,12 +205,34 @@ class PolicyInspector:
             return ReleaseVerdict(tuple(changed))
         return PASS
 
+    async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
+        """See `MessageInspector`."""
+        task_reply = next((reply for reply in replies if reply.task_id is not None), None)
+        record, request = request.findings_record, replace(request, reply=task_reply, findings_record=None)
+        pieces_by_event = [reply.pieces() for reply in replies]
+        pieces = [piece for event_pieces in pieces_by_event for piece in event_pieces]
+        unreadable = [content for reply in replies for content in reply.unreadable_content()]
+        for leg in _RESPONSE_LEGS:
+            members = group_stream_texts(replies, pieces_by_event)
+            evaluation = await self._evaluate(leg, request, pieces, members, unreadable)
+            if evaluation.outcome is Outcome.PASS and not unreadable:
+                continue
+            outcome = min(evaluation.outcome, Outcome.WARN, key=lambda one: one.strictness)
+            if record is not None:
+                record.add(leg, replace(evaluation, outcome=outcome))
+            self._audit_log.record(
+                *build_detection_events(self._audit_log, leg, request, evaluation, is_observed=True)
+            )
+            if evaluation.outcome.strictness >= Outcome.MASK.strictness:
+                await self._holder.report_observed(request, evaluation)
+
     def _may_continue(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> bool:
         """Whether a text may begin before this reply, or end after it."""
         if not isinstance(message, A2AReply) or (message.final and not self._earlier_texts):
             return False
         # Events of a stream that a policy may change are read together, so this is a notification.
-        is_pushed = message.operation in STREAM_OPERATIONS and self.plan_stream(subscription).mode != "events"
+        is_withheld = self.plan_stream(subscription).mode in ("window", "whole")
+        is_pushed = message.operation in STREAM_OPERATIONS and is_withheld
         key = _get_task_key(leg, subscription, message, is_pushed=is_pushed)
         return key is not None and (not message.final or key in self._earlier_texts)
 

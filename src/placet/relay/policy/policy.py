@@ -14,6 +14,7 @@ from placet.errors import ValidationFailed
 from placet.ports.detector import Rule
 from placet.protocol.conversion import convert_input, quote
 from placet.protocol.timestamp import Timestamp
+from placet.relay.tenants import StreamingMode
 from placet.text.characters import is_one_line, is_storable
 
 MAX_NAME_LENGTH = 200
@@ -152,6 +153,8 @@ class PolicyDraft(_WireStruct, frozen=True, kw_only=True):
     name: str
     description: str = ""
     config: DetectionConfig
+    streaming: StreamingMode | UnsetType = UNSET
+    """How streams are inspected. Left out of JSON unless it is set."""
     valid_from: datetime | None = None
     valid_to: datetime | None = None
 
@@ -165,6 +168,7 @@ class Policy(_WireStruct, frozen=True, kw_only=True):
     description: str
     policy_type: str
     config: DetectionConfig
+    streaming: StreamingMode | UnsetType = UNSET
     valid_from: datetime | None
     valid_to: datetime | None
     created_at: datetime
@@ -183,6 +187,7 @@ class _DraftShape(_WireStruct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     description: Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] | None = None
     config: dict[str, Any]
+    streaming: StreamingMode | None = None
     valid_from: Timestamp | None = None
     valid_to: Timestamp | None = None
 
@@ -194,6 +199,7 @@ class _StoredShape(_WireStruct, frozen=True, kw_only=True):
     description: str
     policy_type: str
     config: dict[str, Any]
+    streaming: StreamingMode | UnsetType = UNSET
     valid_from: Timestamp | None = None
     valid_to: Timestamp | None = None
     created_at: Timestamp
@@ -213,6 +219,7 @@ def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
         name=body.name,
         description=body.description or "",
         config=parse_detection_config(body.config, f"{name}.config"),
+        streaming=body.streaming or UNSET,
         valid_from=body.valid_from,
         valid_to=body.valid_to,
     )
@@ -306,6 +313,7 @@ def _build_version(draft: PolicyDraft, *, policy_id: str, version: str, now: dat
         description=draft.description,
         policy_type=get_detection_type(draft.config),
         config=draft.config,
+        streaming=draft.streaming,
         valid_from=draft.valid_from,
         valid_to=draft.valid_to,
         created_at=now,

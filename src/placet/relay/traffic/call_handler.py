@@ -32,6 +32,7 @@ from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle, asks_for_inpu
 from placet.relay.tasks.task_list import add_relay_tasks
 from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.tenants import RegisteredAgent, Subscription
+from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.traffic.early_returns import EarlyReturns
 from placet.relay.traffic.exchange import (
     AnsweredByRelay,
@@ -463,7 +464,7 @@ class CallHandler:
 
     def is_withheld(self, exchange: Exchange) -> bool:
         """Return whether events of a stream must not be sent before they are inspected together."""
-        return self.plan_stream(exchange).mode != "events"
+        return self.plan_stream(exchange).mode in ("window", "whole")
 
     def plan_stream(self, exchange: Exchange) -> StreamPlan:
         """Return how the agent's stream is inspected."""
@@ -479,6 +480,23 @@ class CallHandler:
         """Return an inspected event of a stream as the caller gets it. Raises as `process_reply` does."""
         await self._link_task(exchange, reply)
         return await self._rewrite_reply(exchange, reply)
+
+    async def forward_observed(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
+        """Return an event of a stream that policies only observe. Raises as `process_reply` does."""
+        processed = await self.rewrite_event(exchange, reply)
+        if self._holds is not None and asks_for_input(processed):
+            await self._hold_input_request(exchange, processed, self._holds)
+        return processed
+
+    async def report_observed(self, exchange: Exchange, replies: Sequence[A2AReply]) -> None:
+        """Record what policies find in a stream that the caller has got."""
+        try:
+            replies = [await self.recognize_forwarded(exchange, reply) for reply in replies]
+            request = build_inspection_request(exchange, exchange.call, None)
+            await self._inspector.observe_stream(request, replies)
+        except Exception as error:
+            extra = {"correlation_id": exchange.correlation_id}
+            log.error("stream_not_observed error=%s", redact_traceback(error), extra=extra)
 
     async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
         """Return an agent's card as a caller gets it. Raises A2AError if a policy does not let it pass."""

@@ -1,6 +1,7 @@
 """Relay event streams. The relay reads no faster than the caller does."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ from yarl import URL
 
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
-from placet.relay.a2a.reply import check_response_id, parse_reply_to
+from placet.relay.a2a.reply import A2AReply, check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.asgi import Receive
 from placet.relay.task import Task, TaskStatus
@@ -33,6 +34,7 @@ from placet.relay.upstream.connection import UpstreamResponse
 
 Write = Callable[[bytes], Awaitable[None]]
 """Sends a part of the stream to the caller. The first call starts the response."""
+log = logging.getLogger("placet.relay")
 HEARTBEAT = b": inspection in progress\n\n"
 ERROR_LINE = b"event: error\n"
 
@@ -124,6 +126,7 @@ class StreamRelay:
                     process.check_event_size()
         except AnsweredByRelay as answered:
             response.close()  # the rest of the stream is not read
+            await process.report_observed()
             await self._stream_until_decided(
                 exchange, await calls.answer_from_relay(exchange, answered), receive, write, watch
             )
@@ -136,6 +139,7 @@ class StreamRelay:
             watch.cancel()
             read_timeout.close()
             write_timeout.close()
+            await process.report_observed()
 
     # Streams whose events are inspected together
 
@@ -305,6 +309,9 @@ class _EventProcessor:
         self._splitter = EventSplitter(limit=calls.limits.max_message_bytes)
         self._parses_all = False
         self._has_task_id = False
+        self._observed: list[A2AReply] = []
+        """The events that policies only observe, as far as they can be inspected at the end."""
+        self._observed_size = 0
 
     async def __call__(self, chunk: bytes) -> bytes:
         """Return what the caller gets for a chunk. Raises A2AError if an event cannot be parsed."""
@@ -344,12 +351,31 @@ class _EventProcessor:
             return b":\n\n" if self._calls.is_inspected(self._exchange) else event
         call = self._exchange.call
         reply = parse_reply_to(call, data)
+        if self._calls.plan_stream(self._exchange).mode == "observe":
+            return replace_data(event, (await self._observe(reply, len(event))).document)
         processed = await self._calls.process_reply(self._exchange, reply)
         if processed is not reply:
             self._parses_all = True
             return replace_data(event, processed.document)
         self._has_task_id = self._has_task_id or reply.task_id is not None
         return event
+
+    async def _observe(self, reply: A2AReply, size: int) -> A2AReply:
+        self._parses_all = True
+        self._observed_size += size
+        if self._observed_size <= self._calls.limits.max_message_bytes:
+            self._observed.append(reply)
+        return await self._calls.forward_observed(self._exchange, reply)
+
+    async def report_observed(self) -> None:
+        """Record what policies find in the events that were only observed."""
+        observed, self._observed = self._observed, []
+        if not observed:
+            return
+        await self._calls.report_observed(self._exchange, observed)
+        if self._observed_size > self._calls.limits.max_message_bytes:
+            extra = {"correlation_id": self._exchange.correlation_id}
+            log.warning("stream_observed_in_part bytes=%d", self._observed_size, extra=extra)
 
 
 async def _wait_for_first(job: "asyncio.Task[Any]", *events: asyncio.Event, within: float) -> None:

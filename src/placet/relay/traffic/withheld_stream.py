@@ -149,7 +149,7 @@ class WithheldStream:
         if self._window.is_frozen:
             await self._send_textless_events()
             return False
-        texts = self._window.list_texts()
+        texts = self._window.list_texts(plan.step)
         findings = await self._calls.inspect_window(self._exchange, texts) if texts else ()
         if findings is None:
             self._window.freeze()
