@@ -8,6 +8,8 @@ ARGS ?=
 SCHEMATHESIS := tests/server/test_schemathesis.py tests/relay/api/test_schemathesis.py
 # These import every supported framework, which takes longer than most of their tests: in one process as well.
 FRAMEWORKS := tests/hook tests/mcp tests/bench
+# All extras but those of OWN_ENVIRONMENT in scripts/compat.py, which no lock can contain beside the others.
+LOCKED_EXTRAS := comprehend grpc langchain mcp openai-agents otel postgres presidio pydantic-ai redis relay server sqlite
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)
@@ -74,7 +76,7 @@ lock: setup-base ## Regenerate requirements/; UPGRADE=--upgrade moves to the new
 	$(COMPILE) --group setup --output-file requirements/uv.txt
 	$(COMPILE) pyproject.toml --extra relay --group build --constraint requirements/uv.txt \
 	  --output-file requirements/base.txt
-	$(COMPILE) pyproject.toml --group build --group test --all-extras --constraint requirements/base.txt \
+	$(COMPILE) pyproject.toml --group build --group test $(LOCKED_EXTRAS:%=--extra %) --constraint requirements/base.txt \
 	  --output-file requirements/test.txt
 
 clean: ## Remove the virtual environment, caches and built files

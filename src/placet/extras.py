@@ -20,6 +20,7 @@ _SERVER = (
 )
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "comprehend": ("boto3",),
+    "google-adk": ("google.adk",),
     "grpc": ("a2a", "grpc"),
     "langchain": ("langchain", "langgraph"),
     "mcp": ("apsw", "mcp"),
@@ -43,6 +44,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.cli.policy_file_evaluation": "relay",
     "placet.deliveries": "server",
     "placet.embed": "server",
+    "placet.hook.frameworks.google_adk": "google-adk",
     "placet.hook.frameworks.langchain": "langchain",
     "placet.hook.frameworks.mcp": "mcp",
     "placet.hook.frameworks.openai_agents": "openai-agents",

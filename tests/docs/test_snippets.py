@@ -8,7 +8,9 @@ import pytest
 from tests.docs.markdown import PAGES, ROOT, blocks, relative_name
 
 SNIPPETS = sorted((ROOT / "docs" / "snippets").glob("*.py"))
-PROGRAMS = [*SNIPPETS, *sorted((ROOT / "examples").glob("*.py"))]
+OWN_ENVIRONMENT = sorted((ROOT / "docs" / "snippets" / "frameworks").glob("*.py"))
+"""Programs that the tests of their frameworks run, in `make compat`."""
+PROGRAMS = [*SNIPPETS, *OWN_ENVIRONMENT, *sorted((ROOT / "examples").glob("*.py"))]
 SHOWN = [(page, text) for page in PAGES for text in blocks(page, "python")]
 
 
@@ -28,7 +30,7 @@ def test_a_snippet_does_what_its_page_says(snippet: Path, live_server, monkeypat
     runpy.run_path(str(snippet), run_name="snippet")
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=relative_name)
+@pytest.mark.parametrize("snippet", [*SNIPPETS, *OWN_ENVIRONMENT], ids=relative_name)
 def test_every_snippet_is_shown_somewhere(snippet: Path):
     program = snippet.read_text("utf-8")
     assert any(text in program for _, text in SHOWN)

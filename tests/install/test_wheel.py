@@ -17,7 +17,7 @@ import pytest
 
 from placet.cli.main import COMMANDS
 from placet.extras import NEEDED_BY, PACKAGES
-from scripts.compat import CORE, TRIALS
+from scripts.compat import CORE, OWN_ENVIRONMENT, TRIALS
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -209,7 +209,7 @@ def test_a_public_name_names_the_extra_that_it_needs(core: Environment) -> None:
     assert {name: line for name, line in refused.items() if not lines.fullmatch(line)} == {}
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.parametrize("extra", [extra for extra in EXTRAS if extra not in OWN_ENVIRONMENT])
 def test_an_extra_provides_the_modules_that_need_it(environment: Install, extra: str) -> None:
     modules = [module for module, needed in NEEDED_BY.items() if needed == extra and "*" not in module]
     imports = "".join(f"import {module}\n" for module in modules)
@@ -243,6 +243,13 @@ def test_the_server_extra_serves_the_demo(environment: Install) -> None:
 def test_the_table_and_the_metadata_list_the_same_extras() -> None:
     assert sorted(PACKAGES) == EXTRAS
     assert set(NEEDED_BY.values()) <= set(EXTRAS)
+
+
+def test_every_extra_is_in_the_lock_or_has_an_environment_of_its_own() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    found = re.search(r"LOCKED_EXTRAS := (.+)", makefile)
+    assert found is not None
+    assert sorted([*found[1].split(), *OWN_ENVIRONMENT]) == EXTRAS
 
 
 def test_the_bounds_of_each_extra_and_of_a_plain_installation_are_tried() -> None:
