@@ -29,6 +29,7 @@ PlacetError
 │       ├── ChoiceRequired     400  HITL_CHOICE_REQUIRED
 │       └── ValidationFailed   400  invalid_request
 │           ├── InvalidChoice  400  VALIDATION_ERROR
+│           ├── CaseNotCompleted 400  invalid_request
 │           └── BodyTooLarge   413  invalid_request
 ├── CaseConflict               409  conflict: the case changed while it was written; the desk retries
 ├── RelayConflict              409  conflict: a record of the relay changed while it was written
@@ -264,6 +265,10 @@ class InvalidChoice(ValidationFailed):
     """Send either prefer_hitl or skip_hitl as true, not both."""
 
     code = "VALIDATION_ERROR"
+
+
+class CaseNotCompleted(ValidationFailed):
+    """previous_case_id: only a completed case can be continued. Open this one without previous_case_id."""
 
 
 class BodyTooLarge(ValidationFailed):

@@ -21,7 +21,7 @@ from placet.cases.commands import (
 )
 from placet.cases.events import Event, find_broken_link
 from placet.cases.machine import TRANSITIONS, apply, require
-from placet.errors import AlreadyClosed, CaseExpired, CaseStillOpen, ContentAltered
+from placet.errors import AlreadyClosed, CaseExpired, CaseNotCompleted, CaseStillOpen, ContentAltered
 from placet.protocol.poll import Progress, Status
 from placet.protocol.stream import COMPLETED
 from tests.cases.orders import ENDS_AT, OPENS_AT, ORDERS, REMINDS_AT, TICK, case_in_status, fresh, in_time
@@ -37,14 +37,19 @@ EXPECTED = """
     Expire  -            -            -            -          -        -
     Remind  pending      opened       -            -          -        -
     PassOn  pending      opened       in_progress  409        410      409
-    Link    pending      opened       in_progress  completed  expired  cancelled
+    Link    400          400          400          completed  400      400
     Erase   -            -            -            completed  expired  cancelled
     UseGrant    -        -            -            completed  -        -
     MarkAltered pending  opened       in_progress  completed  expired  cancelled
     RevokeGrant -        -            -            completed  -        -
     ReportCalls open     open         open         completed  expired  cancelled
 """
-REFUSALS = {"409": AlreadyClosed, "410": CaseExpired, "open": CaseStillOpen}
+REFUSALS = {
+    "400": CaseNotCompleted,
+    "409": AlreadyClosed,
+    "410": CaseExpired,
+    "open": CaseStillOpen,
+}
 NAMES = {command.__name__: command for command in COMMANDS}
 
 
@@ -171,7 +176,7 @@ def follow(orders: list[tuple[Command, int]]) -> None:
         before = case
         try:
             step = apply(case, order, now=OPENS_AT + hours * (ENDS_AT - OPENS_AT) / 24, salt="grain")
-        except (AlreadyClosed, CaseExpired, CaseStillOpen, ContentAltered):
+        except (AlreadyClosed, CaseExpired, CaseNotCompleted, CaseStillOpen, ContentAltered):
             continue
         case, events = step.case, [*events, *step.events]
         hold_to_the_rules(before, case, events)

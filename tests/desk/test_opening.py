@@ -45,6 +45,7 @@ async def test_every_type_opens_with_addresses_under_the_public_one(kit: DeskFor
 
 async def test_every_field_of_a_draft_comes_back_in_the_202(kit: DeskForTests) -> None:
     earlier = await kit.open()
+    await kit.human(earlier).answer("edit", {"feedback": "shorter"})
     reminders = [DAYBREAK + 2 * HOUR, DAYBREAK + HOUR, DAYBREAK + HOUR]
     opened = await kit.open(
         prompt="Publish the notes?",

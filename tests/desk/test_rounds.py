@@ -54,7 +54,7 @@ async def test_the_link_changes_nothing_else_about_a_closed_case(kit: DeskForTes
 
 
 @pytest.mark.parametrize("end", ["pending", "opened", "expired", "cancelled"])
-async def test_a_case_in_any_state_can_be_followed_up(kit: DeskForTests, end: str) -> None:
+async def test_only_a_completed_case_can_be_continued(kit: DeskForTests, end: str) -> None:
     first = await kit.open()
     if end == "opened":
         await kit.human(first).read()
@@ -63,9 +63,11 @@ async def test_a_case_in_any_state_can_be_followed_up(kit: DeskForTests, end: st
         await kit.sweep.run_once()
     if end == "cancelled":
         await kit.desk.cancel(first.id, ACME, reason=None)
-    second = await kit.open(previous_case_id=first.id)
+    with pytest.raises(ValidationFailed, match="only a completed case can be continued"):
+        await kit.open(previous_case_id=first.id)
     polled = await kit.poll(first.id)
-    assert (polled["status"], polled["next_case_id"]) == (end, second.id)
+    assert polled["status"] == end
+    assert "next_case_id" not in polled
 
 
 @pytest.mark.parametrize("stranger", [OTHER, ANONYMOUS])
@@ -108,9 +110,9 @@ async def test_four_rounds_are_listed_in_order_from_any_of_them(kit: DeskForTest
 
 
 async def test_a_long_chain_is_listed_up_to_the_limit(kit: DeskForTests) -> None:
-    rounds = [await kit.open()]
+    rounds = [await request_changes(kit)]
     for _ in range(4):
-        rounds.append(await kit.open(previous_case_id=rounds[-1].id))
+        rounds.append(await request_changes(kit, previous_case_id=rounds[-1].id))
     middle = await kit.desk.get_owned_case(rounds[2].id, ACME)
     assert len(await kit.desk.list_rounds(middle, limit=2)) == 2
 
@@ -154,9 +156,9 @@ class LossyStore(InMemorySqliteStore):
 async def test_a_chain_with_a_hole_ends_at_the_hole() -> None:
     store = LossyStore()
     kit = desk_for_tests(store=store)
-    rounds = [await kit.open()]
+    rounds = [await request_changes(kit)]
     for _ in range(4):
-        rounds.append(await kit.open(previous_case_id=rounds[-1].id))
+        rounds.append(await request_changes(kit, previous_case_id=rounds[-1].id))
     first, second, _, fourth, last = [await kit.desk.get_owned_case(opened.id, ACME) for opened in rounds]
     store.lost = rounds[2].id
     assert await kit.desk.list_rounds(first) == await kit.desk.list_rounds(second) == [first, second]

@@ -461,6 +461,8 @@ def test_rounds_point_at_each_other_and_are_listed_as_a_chain(
     server: RunningServer, client: httpx.Client
 ) -> None:
     first = server.open(client)
+    with server.page(first) as page:
+        page.post("respond", {"action": "confirm"})
     second = server.open(client, previous_case_id=first["case_id"])
     assert client.get(first["poll_url"]).json()["next_case_id"] == second["case_id"]
     for asked in (first, second):

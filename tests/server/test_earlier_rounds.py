@@ -36,6 +36,8 @@ def test_a_long_chain_of_large_texts_is_compared_as_far_as_it_is_worth_it(
     text = "\n".join(f"Line {number} of a long letter." for number in range(5_000))
     hitl = ask(server, client, {"body": f"{text}\nVersion 0."})
     for number in range(1, 13):
+        with server.page(hitl) as page:
+            page.post("respond", {"action": "edit", "feedback": "Do it again"})
         hitl = ask(server, client, {"body": f"{text}\nVersion {number}."}, hitl["case_id"])
     with server.page(hitl) as page:
         assert page.text.count('<details class="aside round"') == 12

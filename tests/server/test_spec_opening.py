@@ -195,6 +195,8 @@ def test_a_reminder_outside_the_life_of_the_case_is_refused(server, client, hour
 @pytest.mark.spec("6-previous-case-id", "8-next-case-id", "10.1-rounds")
 def test_a_follow_up_is_linked_in_both_directions(server, client):
     first = server.open(client)
+    with server.page(first) as page:
+        page.post("respond", {"action": "confirm"})
     second = server.open(client, previous_case_id=first["case_id"])
     assert second["previous_case_id"] == first["case_id"]
     assert client.get(first["poll_url"]).json()["next_case_id"] == second["case_id"]

@@ -10,7 +10,7 @@ from placet.cases.events import find_broken_link
 from placet.ports.store import Store
 from placet.stores.sqlite.connection import connect_writer
 from placet.stores.sqlite.store import SqliteStore
-from placet.testing.contracts.erasure import create_answered_case
+from placet.testing.contracts.case_store import create_answered_case
 
 pytestmark = pytest.mark.anyio
 

@@ -36,7 +36,14 @@ from placet.cases.commands import (
 )
 from placet.cases.events import Event
 from placet.cases.grant import Grant
-from placet.errors import AlreadyClosed, CaseExpired, CaseStillOpen, ContentAltered, RequestError
+from placet.errors import (
+    AlreadyClosed,
+    CaseExpired,
+    CaseNotCompleted,
+    CaseStillOpen,
+    ContentAltered,
+    RequestError,
+)
 from placet.protocol import stream
 from placet.protocol.poll import Status
 
@@ -56,6 +63,7 @@ class Refuse(Struct, frozen=True):
 
 STAY, CLOSED, LATE = Stay(), Refuse(AlreadyClosed), Refuse(CaseExpired)
 OPEN = Refuse(CaseStillOpen)
+NOT_COMPLETED = Refuse(CaseNotCompleted)
 TransitionRule = Status | Stay | Refuse
 
 TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
@@ -68,7 +76,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (PENDING, Expire): EXPIRED,
     (PENDING, Remind): PENDING,
     (PENDING, PassOn): PENDING,
-    (PENDING, Link): PENDING,
+    (PENDING, Link): NOT_COMPLETED,
     (PENDING, UseGrant): STAY,
     (PENDING, RevokeGrant): STAY,
     (PENDING, ReportCalls): OPEN,
@@ -83,7 +91,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (OPENED, Expire): EXPIRED,
     (OPENED, Remind): OPENED,
     (OPENED, PassOn): OPENED,
-    (OPENED, Link): OPENED,
+    (OPENED, Link): NOT_COMPLETED,
     (OPENED, UseGrant): STAY,
     (OPENED, RevokeGrant): STAY,
     (OPENED, ReportCalls): OPEN,
@@ -98,7 +106,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (IN_PROGRESS, Expire): EXPIRED,
     (IN_PROGRESS, Remind): STAY,  # spec 6: reminders go out while pending or opened
     (IN_PROGRESS, PassOn): IN_PROGRESS,
-    (IN_PROGRESS, Link): IN_PROGRESS,
+    (IN_PROGRESS, Link): NOT_COMPLETED,
     (IN_PROGRESS, UseGrant): STAY,
     (IN_PROGRESS, RevokeGrant): STAY,
     (IN_PROGRESS, ReportCalls): OPEN,
@@ -128,7 +136,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (EXPIRED, Expire): STAY,
     (EXPIRED, Remind): STAY,
     (EXPIRED, PassOn): LATE,
-    (EXPIRED, Link): EXPIRED,
+    (EXPIRED, Link): NOT_COMPLETED,
     (EXPIRED, UseGrant): STAY,
     (EXPIRED, RevokeGrant): STAY,
     (EXPIRED, ReportCalls): EXPIRED,
@@ -143,7 +151,7 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (CANCELLED, Expire): STAY,
     (CANCELLED, Remind): STAY,
     (CANCELLED, PassOn): CLOSED,
-    (CANCELLED, Link): CANCELLED,
+    (CANCELLED, Link): NOT_COMPLETED,
     (CANCELLED, UseGrant): STAY,
     (CANCELLED, RevokeGrant): STAY,
     (CANCELLED, ReportCalls): CANCELLED,

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from placet.cases.case import Case
 from placet.cases.commands import Cancel, Expire, View, Work
 from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict
-from placet.ports.case_store import CaseCreation, FormDraft
+from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft
 from placet.ports.outbox_store import DeliveryFilter
 from placet.ports.store import Store
 from placet.protocol.poll import Status
@@ -42,6 +43,16 @@ async def create_sample_case(store: Store, **changes: Any) -> CaseCreation:
     creation = sample_creation(**changes)
     await store.create_case(creation)
     return creation
+
+
+async def create_answered_case(store: Store, **fields: Any) -> Case:
+    """Create a case that was worked on and answered."""
+    case = (await create_sample_case(store)).case
+    working = sample_update(case, Work(actor="person"))
+    await store.update_case(working)
+    answer = sample_update(working.step.case, sample_approval(), **fields)
+    await store.update_case(answer)
+    return answer.step.case
 
 
 @pytest.mark.anyio
@@ -167,17 +178,17 @@ class CaseStoreContract:
             await store.update_case(sample_update(sample_creation().case, sample_approval()))
 
     async def test_a_follow_up_is_linked_in_the_same_write(self, store: Store) -> None:
-        earlier = (await create_sample_case(store)).case
+        earlier = await create_answered_case(store, due_at=None)
         follow_up = sample_creation(previous_case_id=earlier.id)
         link = sample_link_step(earlier, follow_up.case.id)
         await create_sample_case(store, id=follow_up.case.id, previous_case_id=earlier.id, link=link)
         assert await store.get_case(earlier.id) == link.case
         assert find_broken_link(await store.list_events(earlier.id)) is None
-        assert await store.get_next_due_at() == earlier.expires_at
+        assert await store.get_next_due_at() == follow_up.case.expires_at
 
     async def test_a_follow_up_to_a_changed_case_is_not_opened(self, store: Store) -> None:
-        earlier = (await create_sample_case(store)).case
-        await store.update_case(sample_update(earlier, View(actor="person")))
+        earlier = await create_answered_case(store)
+        await store.update_case(CaseUpdate(step=sample_link_step(earlier, "review_other"), due_at=None))
         with pytest.raises(CaseConflict):
             await create_sample_case(
                 store,

@@ -1,29 +1,17 @@
 """The contract suite of erasure: the content is deleted, and the chain of events still verifies."""
 
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
 from placet.cases.case import Case
-from placet.cases.commands import Erase, Work
+from placet.cases.commands import Erase
 from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict
 from placet.ports.case_store import CaseUpdate, FormDraft
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
-from placet.testing.contracts.case_store import create_sample_case
+from placet.testing.contracts.case_store import create_answered_case, create_sample_case
 from placet.testing.samples import sample_approval, sample_delivery, sample_update
-
-
-async def create_answered_case(store: Store, **fields: Any) -> Case:
-    """Create a case that was worked on and answered."""
-    case = (await create_sample_case(store)).case
-    working = sample_update(case, Work(actor="person"))
-    await store.update_case(working)
-    answer = sample_update(working.step.case, sample_approval(), **fields)
-    await store.update_case(answer)
-    return answer.step.case
 
 
 def sample_erasure(case: Case) -> CaseUpdate:

@@ -11,8 +11,8 @@ from placet.errors import Unavailable
 from placet.ports.inbox_store import InboxCursor
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
-from placet.testing.contracts.case_store import create_sample_case
-from placet.testing.contracts.erasure import create_answered_case, sample_erasure
+from placet.testing.contracts.case_store import create_answered_case, create_sample_case
+from placet.testing.contracts.erasure import sample_erasure
 from placet.testing.samples import sample_approval, sample_offer, sample_update
 
 HOUR = timedelta(hours=1)
