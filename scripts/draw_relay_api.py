@@ -3,7 +3,7 @@
 from functools import cache
 
 from placet.pages.api_docs import ApiDocs, read_api
-from placet.relay.api.table import RELAY_ROUTES, RELAY_TAGS
+from placet.relay.transports.route_table import RELAY_ROUTES, RELAY_TAGS
 from placet.server.api_description import build_openapi_document
 from scripts.draw_api import draw_route, draw_shape
 

@@ -18,9 +18,9 @@ from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable
 from placet.http.operations import LocalOperations
 from placet.ports.store import Store
-from placet.relay.api.audit import AuditApi
 from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.settings import GroupSettings, RelaySettings
+from placet.relay.transports.admin_api.audit import AuditApi
 from placet.stores.sqlite import SqliteStore
 from tests.cli.process import placet
 from tests.relay.audit.samples import build_subscription

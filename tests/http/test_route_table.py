@@ -16,9 +16,9 @@ from placet.http.openapi import list_wire_codes
 from placet.http.route import OperationAddress, Route, get_first_step
 from placet.mcp.http_transport import MCP_ROUTE
 from placet.protocol import service_paths
-from placet.relay.api.table import API_ROUTES, RELAY_ROUTES
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.settings import RelaySettings
+from placet.relay.transports.route_table import API_ROUTES, RELAY_ROUTES
 from placet.server.app import PlacetApp
 from tests.server.running import RunningServer, running
 

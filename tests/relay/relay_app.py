@@ -19,7 +19,7 @@ from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_waiters import TaskWaiters
-from placet.relay.traffic.proxy import RelayApp
+from placet.relay.transports.http import RelayApp
 from placet.relay.upstream.agent_client import AgentAvailability
 from tests.relay.fakes import MemoryTaskRepository
 

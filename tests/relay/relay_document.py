@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from placet.relay.api.table import RELAY_ROUTES, RELAY_TAGS
+from placet.relay.transports.route_table import RELAY_ROUTES, RELAY_TAGS
 from placet.server.api_description import build_openapi_document
 
 

@@ -18,7 +18,6 @@ from a2a.types import a2a_pb2
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from placet.http.route import Route
-from placet.relay.api.table import API_ROUTES
 from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
@@ -27,6 +26,7 @@ from placet.relay.settings import (
     RelaySettings,
 )
 from placet.relay.tenants import PERMISSIONS
+from placet.relay.transports.route_table import API_ROUTES
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
 from tests.relay.sample_records import SampleRecords, build_message_call
 from tests.server.running import RunningServer, running

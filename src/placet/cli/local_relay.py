@@ -10,16 +10,6 @@ from placet.errors import ValidationFailed
 from placet.http.route import Route
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.api.access import RelayRequest
-from placet.relay.api.agents import AgentsApi
-from placet.relay.api.audit import AuditApi
-from placet.relay.api.bindings import BindingApi
-from placet.relay.api.callers import CallersApi
-from placet.relay.api.evaluation import EvaluationApi
-from placet.relay.api.groups import GroupsApi
-from placet.relay.api.policies import PolicyApi
-from placet.relay.api.policy_groups import PolicyGroupApi
-from placet.relay.api.replays import ReplayApi
 from placet.relay.audit.audit_event import AuditEventFactory
 from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
@@ -29,6 +19,12 @@ from placet.relay.registry import ADMIN, LiveRegistry, RegistryEditor, snapshot_
 from placet.relay.route_addresses import AGENT_PROXY
 from placet.relay.settings import TENANT, RelaySettings, parse_networks
 from placet.relay.tenants import DEFAULT_TENANT, PERMISSIONS, Membership
+from placet.relay.transports.admin_api.access import RelayRequest
+from placet.relay.transports.admin_api.audit import AuditApi
+from placet.relay.transports.admin_api.bindings import BindingApi, PolicyGroupApi
+from placet.relay.transports.admin_api.evaluation import EvaluationApi, ReplayApi
+from placet.relay.transports.admin_api.policies import PolicyApi
+from placet.relay.transports.admin_api.registry import AgentsApi, CallersApi, GroupsApi
 from placet.settings import Settings
 
 OPERATOR = Principal(name="operator", scopes=frozenset({ADMIN}))

@@ -15,20 +15,6 @@ from placet.http.route import Route
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.api.a2a_routes import A2A_ROUTES
-from placet.relay.api.access import RelayAccess
-from placet.relay.api.agents import AgentsApi
-from placet.relay.api.approvals import ApprovalApi, approvals
-from placet.relay.api.audit import AuditApi
-from placet.relay.api.bindings import BindingApi
-from placet.relay.api.callers import CallersApi
-from placet.relay.api.evaluation import EvaluationApi
-from placet.relay.api.groups import GroupsApi
-from placet.relay.api.policies import PolicyApi
-from placet.relay.api.policy_groups import PolicyGroupApi
-from placet.relay.api.replays import ReplayApi
-from placet.relay.api.table import RELAY_TAGS
-from placet.relay.api.tenant import TenantApi
 from placet.relay.asgi import App, Authenticate, ReadBody
 from placet.relay.audit.audit_log import AuditLog, StoredAuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
@@ -57,14 +43,22 @@ from placet.relay.tenants import Registry
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.forwarding import HeldMessageForwarder
 from placet.relay.traffic.hold_courier import RelayCourier
-from placet.relay.traffic.proxy import RelayApp
 from placet.relay.traffic.resumption import HoldResumer
-from placet.relay.traffic.webhook_endpoint import WebhookEndpoint
+from placet.relay.transports.admin_api.access import RelayAccess
+from placet.relay.transports.admin_api.approvals import ApprovalApi, approvals
+from placet.relay.transports.admin_api.audit import AuditApi, TenantApi
+from placet.relay.transports.admin_api.bindings import BindingApi, PolicyGroupApi
+from placet.relay.transports.admin_api.evaluation import EvaluationApi, ReplayApi
+from placet.relay.transports.admin_api.policies import PolicyApi
+from placet.relay.transports.admin_api.registry import AgentsApi, CallersApi, GroupsApi
+from placet.relay.transports.http import RelayApp
+from placet.relay.transports.route_table import A2A_ROUTES, RELAY_TAGS
+from placet.relay.transports.webhooks import WebhookEndpoint
 from placet.relay.upstream.agent_cards import AgentCardCache
 from placet.relay.upstream.agent_client import AgentAvailability, AgentClient
 
 if TYPE_CHECKING:
-    from placet.relay.grpc.server import GrpcServer
+    from placet.relay.transports.grpc import GrpcServer
 
 
 class RelayDependencies(Struct, frozen=True, kw_only=True):
@@ -231,7 +225,7 @@ class Relay:
         dependencies = self.dependencies
         if dependencies.settings.grpc is None:
             return None
-        from placet.relay.grpc.server import GrpcServer
+        from placet.relay.transports.grpc import GrpcServer
 
         server = GrpcServer(
             dependencies.settings.grpc,

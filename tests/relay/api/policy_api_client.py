@@ -14,12 +14,6 @@ from placet.http.route import Route
 from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.api.access import RelayRequest
-from placet.relay.api.bindings import BindingApi
-from placet.relay.api.evaluation import EvaluationApi
-from placet.relay.api.policies import PolicyApi
-from placet.relay.api.policy_groups import PolicyGroupApi
-from placet.relay.api.replays import ReplayApi
 from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.policy_cache import PolicyCache
@@ -28,6 +22,10 @@ from placet.relay.policy.policy import Policy
 from placet.relay.registry import LiveRegistry, snapshot_from_settings
 from placet.relay.settings import AgentSettings, RelaySettings
 from placet.relay.tenants import PERMISSIONS, Membership, require_permissions
+from placet.relay.transports.admin_api.access import RelayRequest
+from placet.relay.transports.admin_api.bindings import BindingApi, PolicyGroupApi
+from placet.relay.transports.admin_api.evaluation import EvaluationApi, ReplayApi
+from placet.relay.transports.admin_api.policies import PolicyApi
 from placet.testing.clock import FakeClock
 
 

@@ -6,10 +6,10 @@ from msgspec import Struct
 from placet.errors import CaseNotFound, SettingsError
 from placet.http.route import HttpApi, OperationAddress
 from placet.ports.identity import Principal
-from placet.relay.api.access import RelayAccess, RelayRequest, RelayRouteGroup
 from placet.relay.registry import LiveRegistry, snapshot_from_settings
 from placet.relay.settings import RelaySettings
 from placet.relay.tenants import Membership
+from placet.relay.transports.admin_api.access import RelayAccess, RelayRequest, RelayRouteGroup
 
 things = RelayRouteGroup(tag="Things", read="AGENTS:READ", write="AGENTS:WRITE")
 nobodys = RelayRouteGroup(tag="Nobody's", read="DREAMS:READ", write="DREAMS:WRITE")

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 import pytest
 
 from placet.errors import RateLimited
-from placet.relay.api.concurrency import ConcurrencyLimit
+from placet.relay.transports.admin_api.evaluation import ConcurrencyLimit
 
 
 def test_concurrency_limit_is_per_tenant():

@@ -10,9 +10,8 @@ import schemathesis
 from jsonschema import Draft202012Validator
 from starlette.routing import Route
 
-from placet.relay.api.a2a_routes import A2A_ROUTES
-from placet.relay.api.table import RELAY_TAGS
 from placet.relay.settings import RelaySettings
+from placet.relay.transports.route_table import A2A_ROUTES, RELAY_TAGS
 from tests.server.running import RunningServer, running
 
 Operation = tuple[str, str, dict[str, Any]]

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from placet.ports.identity import Principal
-from placet.relay.api.access import RelayRequest
-from placet.relay.api.audit import MAX_STEPS, AuditApi
 from placet.relay.audit.audit_log import StoredAuditLog
 from placet.relay.tenants import Membership
+from placet.relay.transports.admin_api.access import RelayRequest
+from placet.relay.transports.admin_api.audit import MAX_STEPS, AuditApi
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import build_subscription

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from placet.ports.audit_store import AuditFilter, AuditRow
-from placet.relay.api.audit import export_lines
 from placet.relay.audit.audit_event import AuditEventFactory
+from placet.relay.transports.admin_api.audit import export_lines
 from placet.stores.sqlite.relay_filters import build_event_query
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock

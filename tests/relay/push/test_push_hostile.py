@@ -11,7 +11,7 @@ import pytest
 
 from placet.errors import RateLimited
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.relay.traffic.webhook_endpoint import MAX_CONCURRENT, MAX_PER_MINUTE, NotificationRateLimit
+from placet.relay.transports.webhooks import MAX_CONCURRENT, MAX_PER_MINUTE, NotificationRateLimit
 from tests.relay.a2a.raw_agent import RawAgent, answer_with
 from tests.relay.push.pusher import (
     V1,

@@ -13,7 +13,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.task import IdKind, Task
 from placet.relay.tasks.task_repository import TaskRepository
-from placet.relay.traffic.proxy import RelayApp
+from placet.relay.transports.http import RelayApp
 from placet.relay.write_queue import CallWrites
 from tests.raw_server import serve_connections
 from tests.relay.fakes import MemoryTaskRepository, PassthroughInspector

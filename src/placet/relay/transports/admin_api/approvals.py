@@ -15,13 +15,12 @@ from placet.http.route import HttpApi
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStore
 from placet.protocol.poll import RespondedBy
 from placet.protocol.timestamp import Timestamp
-from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.time_ranges import check_period
 from placet.relay.hold import DetectionSource, HoldingPolicy, Resolution
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policy.policy import Leg
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.tenants import CallerKind
+from placet.relay.transports.admin_api.access import RelayRequest, RelayRouteGroup, check_period
 from placet.text.truncation import truncate
 
 DECISION_ERRORS = (CaseNotFound, AlreadyClosed, CaseExpired)

@@ -1,17 +1,38 @@
-"""Authorize requests to the relay's API: check the key's scope, find the member, check its permissions."""
+"""Authorize requests to the admin API: the key's scope, the member, its permissions; and time ranges."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from placet.desk.access import require_scope
-from placet.errors import InvalidToken, SettingsError
+from placet.errors import InvalidToken, SettingsError, ValidationFailed
 from placet.http.route import ApiRequest, Parameter, Route, RouteGroup, check_declared_access
 from placet.ports.identity import CASES_READ, CASES_WRITE
 from placet.relay.route_addresses import TENANT_QUERY
 from placet.relay.tenants import PERMISSIONS, Membership, TenantDirectory, require_permissions
+
+FIRST_YEAR, LAST_YEAR = 1971, 9000
+
+
+def check_years(**timestamps: datetime | None) -> None:
+    """Raise ValidationFailed for a timestamp in a year that the store cannot represent.
+
+    The keywords are the names of the timestamps in the query.
+    """
+    for name, timestamp in timestamps.items():
+        if timestamp is not None and not FIRST_YEAR <= timestamp.year <= LAST_YEAR:
+            raise ValidationFailed(f"{name}: must be between the years {FIRST_YEAR} and {LAST_YEAR}.")
+
+
+def check_period(start: datetime | None, end: datetime | None) -> None:
+    """Raise ValidationFailed if a query's `startTime` is not before its `endTime`."""
+    check_years(startTime=start, endTime=end)
+    if start and end and start >= end:
+        raise ValidationFailed("startTime: must be before endTime.")
+
 
 IN_SETTINGS = "This is set in the server's settings file. Change it there."
 TENANT_ID = Parameter(

@@ -1,4 +1,4 @@
-"""`/audit/v1`: list, trace and export audit events."""
+"""`/audit/v1` and `/relay/v1/tenant`: list, trace and export audit events, and change their retention."""
 
 import asyncio
 import re
@@ -10,17 +10,21 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from placet.errors import CaseNotFound, ValidationFailed
+from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
+from placet.http.conditional import check_if_match
 from placet.http.paging import DEFAULT_SIZE, MAX_SIZE, Page, PageQuery
 from placet.http.route import ApiStream, HttpApi, RouteReply
 from placet.ports.audit_store import AuditFilter, AuditStore, Trace
 from placet.protocol.conversion import quote
+from placet.protocol.duration import MAX_TEXT_LENGTH
 from placet.protocol.timestamp import Timestamp
-from placet.relay.api.access import RelayRequest, RelayRouteGroup
-from placet.relay.api.time_ranges import check_period
 from placet.relay.audit.audit_event import AUDIT_ACTIONS, AUDIT_TYPES, AuditEvent, AuditParty, Transport
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.audit.retention import TenantRetention
 from placet.relay.route_addresses import OPERATIONS
+from placet.relay.tenants import PayloadMode, RetentionPolicy
+from placet.relay.transports.admin_api.access import RelayRequest, RelayRouteGroup, check_period
+from placet.relay.transports.admin_api.records import RecordOrigin, Rev
 
 MAX_PAGED = 100_000
 """The maximum number of events that can be reached with pages."""
@@ -311,3 +315,74 @@ def _count_micros(start: datetime, end: datetime) -> int:
 
 def _build_unknown_error(name: str, value: str, known: Iterable[str]) -> ValidationFailed:
     return ValidationFailed(f"{name}: {quote(value)} does not exist. Use one of {', '.join(known)}.")
+
+
+Duration = Annotated[str, Meta(max_length=MAX_TEXT_LENGTH, examples=["30d"])]
+
+
+class TenantRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The retention of a tenant's audit log. Omitted fields get the default of the server."""
+
+    keep_events_for: Annotated[
+        Duration, Meta(description="How long events, decided holds and tasks are stored.")
+    ] = RetentionPolicy().keep_events_for
+    keep_payloads_for: Annotated[
+        Duration, Meta(description="How long the bodies of messages are stored in events.")
+    ] = RetentionPolicy().keep_payloads_for
+    payloads: Annotated[
+        PayloadMode,
+        Meta(description="Whether to store no bodies, bodies with masked findings, or full bodies."),
+    ] = RetentionPolicy().payloads
+
+
+class TenantView(TenantRequest, frozen=True, kw_only=True, rename="camel"):
+    """The retention of a tenant's audit log, and where it is set."""
+
+    tenant_id: str
+    origin: RecordOrigin
+    rev: Rev
+
+
+class TenantApi(HttpApi):
+    """Handles the routes of a tenant's retention."""
+
+    def __init__(self, retention: TenantRetention, audit_log: AuditLog) -> None:
+        self._retention = retention
+        self._audit_log = audit_log
+
+    @audit.declare(OPERATIONS["getTenant"], reply=TenantView)
+    async def get_tenant(self, request: RelayRequest) -> TenantView:
+        """Get the retention of the audit log."""
+        return self._view(request.member.tenant)
+
+    @audit.declare(
+        OPERATIONS["changeTenant"],
+        description="Bodies that are older than `keepPayloadsFor`, and events that are older than "
+        "`keepEventsFor`, are deleted permanently within minutes.",
+        body=TenantRequest,
+        reply=TenantView,
+        errors=(RelayConflict,),
+    )
+    async def change_tenant(self, request: RelayRequest) -> TenantView:
+        """Change the retention of the audit log."""
+        body = request.read_body(TenantRequest)
+        policy = RetentionPolicy(
+            keep_events_for=body.keep_events_for,
+            keep_payloads_for=body.keep_payloads_for,
+            payloads=body.payloads,
+        )
+        await self._retention.save(
+            request.member, policy, self._audit_log, check=lambda rev: check_if_match(request.if_match, rev)
+        )
+        return self._view(request.member.tenant)
+
+    def _view(self, tenant: str) -> TenantView:
+        policy, is_in_settings = self._retention.get_policy(tenant), self._retention.is_in_settings(tenant)
+        return TenantView(
+            tenant_id=tenant,
+            origin="settings" if is_in_settings else "store",
+            rev=None if is_in_settings else self._retention.get_rev(tenant),
+            keep_events_for=policy.keep_events_for,
+            keep_payloads_for=policy.keep_payloads_for,
+            payloads=policy.payloads,
+        )

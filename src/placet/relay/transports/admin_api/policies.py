@@ -14,7 +14,6 @@ from placet.http.conditional import check_if_match
 from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.protocol.timestamp import Timestamp
-from placet.relay.api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policy.policy import (
@@ -30,6 +29,7 @@ from placet.relay.policy.policy_set import PolicySnapshot, PolicyVersions, Store
 from placet.relay.record_changes import RecordChange, Versioned
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.tenants import StreamingMode
+from placet.relay.transports.admin_api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
 
 CHANGE_ERRORS = (CaseNotFound, RelayConflict)
 MAX_POLICIES = 10_000

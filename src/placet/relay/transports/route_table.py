@@ -1,4 +1,4 @@
-"""Declare the relay's routes of the A2A protocol, which the proxy and the webhooks serve as raw ASGI."""
+"""The relay's route table: the routes of A2A and of every API class."""
 
 from typing import Annotated, Any
 
@@ -15,9 +15,15 @@ from placet.errors import (
     Unreachable,
     ValidationFailed,
 )
-from placet.http.route import Parameter, RequestBody, Route, RouteReply
+from placet.http.route import HttpApi, Parameter, RequestBody, Route, RouteReply
 from placet.relay.a2a.cards import WELL_KNOWN_PATHS
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE, NOTIFICATIONS, WEBHOOKS
+from placet.relay.transports.admin_api.approvals import ApprovalApi, approvals
+from placet.relay.transports.admin_api.audit import AuditApi, TenantApi, audit
+from placet.relay.transports.admin_api.bindings import BindingApi, PolicyGroupApi, bindings, policy_groups
+from placet.relay.transports.admin_api.evaluation import EvaluationApi, ReplayApi
+from placet.relay.transports.admin_api.policies import PolicyApi, policies
+from placet.relay.transports.admin_api.registry import AgentsApi, CallersApi, GroupsApi, agents, groups
 
 RELAYING = "Relaying"
 TAGS = {RELAYING: "Call agents through the relay: A2A 1.0 and 0.3, as JSON-RPC and as HTTP+JSON."}
@@ -142,3 +148,28 @@ A2A_ROUTES: tuple[Route, ...] = (
         errors=(InvalidJson, RateLimited, *_ERRORS),
     ),
 )
+
+
+APIS: tuple[type[HttpApi], ...] = (
+    ApprovalApi,
+    AgentsApi,
+    CallersApi,
+    GroupsApi,
+    EvaluationApi,
+    ReplayApi,
+    PolicyApi,
+    PolicyGroupApi,
+    BindingApi,
+    AuditApi,
+    TenantApi,
+)
+API_ROUTES: tuple[Route, ...] = tuple(route for api in APIS for route in api.list_declared_routes())
+RELAY_ROUTES: tuple[Route, ...] = (*A2A_ROUTES, *API_ROUTES)
+RELAY_TAGS: dict[str, str] = {
+    **TAGS,
+    **{
+        group.tag: group.description
+        for group in (agents, groups, policies, policy_groups, bindings, approvals, audit)
+        if group.tag
+    },
+}

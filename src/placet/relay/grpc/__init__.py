@@ -1,1 +1,0 @@
-"""The relay's gRPC endpoint; needs the `grpc` extra and is imported only when it is enabled."""
