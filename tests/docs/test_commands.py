@@ -70,12 +70,22 @@ def test_the_page_about_claude_code_leads_to_a_gate_that_denies(tmp_path: Path):
     assert "gate run claude-code" in (tmp_path / ".claude" / "settings.json").read_text()
 
 
-def test_the_page_about_codex_leads_to_a_gate_that_denies(tmp_path: Path):
-    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": "", "CODEX_HOME": ""}
+@pytest.mark.parametrize(
+    ("host", "file"),
+    [
+        ("codex", ".codex/hooks.json"),
+        ("opencode", ".config/opencode/plugins/placet-gate.js"),
+        ("cursor", ".cursor/hooks.json"),
+        ("antigravity", ".gemini/config/hooks.json"),
+        ("gemini-cli", ".gemini/settings.json"),
+    ],
+)
+def test_the_page_about_a_coding_agent_leads_to_a_gate_that_denies(host: str, file: str, tmp_path: Path):
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": "", "CODEX_HOME": "", "GEMINI_CLI_HOME": ""}
     serve, policy, _ = blocks(GATE_PAGE, "bash")
-    (install,) = blocks(GATE_PAGE.with_name("approve-codex.md"), "bash")
+    (install,) = blocks(GATE_PAGE.with_name(f"approve-{host}.md"), "bash")
     run(serve + policy.replace("<<'END'", "<<END") + install, tmp_path, **home)
-    assert "gate run codex" in (tmp_path / ".codex" / "hooks.json").read_text()
+    assert f"gate run {host}" in (tmp_path / file).read_text()
 
 
 def test_the_page_leads_to_an_answer(tmp_path: Path):

@@ -10,6 +10,7 @@ import pytest
 
 from placet.hook import ToolCall
 from placet.hook.coding_agents.gate_policy import parse_gate_policy
+from placet.hook.coding_agents.registry import CODING_AGENTS
 from placet.hook.frameworks.mcp.policy import read_policy
 from placet.pages.theme import read_theme
 from placet.settings import Settings, build_settings
@@ -22,10 +23,9 @@ TOML = [(page, text) for page in PAGES for text in blocks(page, "toml")]
 THEMES = [(page, text) for page, text in TOML if page.name == "theme.md"]
 GATES = [(page, text) for page, text in TOML if page.name == "approve-mcp-tools.md"]
 POLICIES = [(page, text) for page, text in TOML if page.name == "relay-policies.md"]  # tried in tests/relay
-CODING_AGENTS = [
-    (page, text) for page, text in TOML if page.name in ("approve-claude-code.md", "approve-codex.md")
-]
-OTHERS = [*THEMES, *GATES, *POLICIES, *CODING_AGENTS]
+GATE_PAGES = {f"approve-{host}.md" for host in CODING_AGENTS}
+GATE_POLICIES = [(page, text) for page, text in TOML if page.name in GATE_PAGES]
+OTHERS = [*THEMES, *GATES, *POLICIES, *GATE_POLICIES]
 SETTINGS = [(page, text) for page, text in TOML if (page, text) not in OTHERS]
 
 
@@ -60,7 +60,7 @@ def test_what_waits_behind_a_gate_is_told_as_the_gate_reads_it(page: Path, text:
     assert [hook.evaluate(call, {}) is not None for call in calls] == [False, True, True, True]
 
 
-@pytest.mark.parametrize(("page", "text"), CODING_AGENTS, ids=ids(CODING_AGENTS))
+@pytest.mark.parametrize(("page", "text"), GATE_POLICIES, ids=ids(GATE_POLICIES))
 def test_rules_for_a_coding_agent_are_rules(page: Path, text: str):
     assert parse_gate_policy(text).rules
 

@@ -25,10 +25,13 @@ WIDTH = 80
 @json_option
 def check(host: str, transcript: Path, config: Path | None, as_json: bool) -> None:
     """Show what the policy says about each call of a session. Asks nobody and runs nothing."""
+    agent = load_coding_agent(host)
+    if not agent.has_transcripts:
+        raise click.UsageError(f"The transcripts of {agent.title} cannot be read.")
     policy, home = load_policy(config, os.environ), str(Path.home())
     try:
         with transcript.open(encoding="utf-8", errors="replace") as lines:
-            calls = list(load_coding_agent(host).read_transcript(iter(lines)))
+            calls = list(agent.read_transcript(iter(lines)))
     except OSError as error:
         raise SettingsError(f"{transcript} cannot be read: {error.strerror}.") from error
     found = [(call, evaluate(policy, call, home=home, find_real_path=os.path.realpath)) for call in calls]

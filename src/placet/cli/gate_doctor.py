@@ -16,7 +16,7 @@ from placet.cli.gate_options import HARD_LIMIT_S, find_server, host_argument, lo
 from placet.cli.output import print_table
 from placet.client import PlacetClient
 from placet.errors import PlacetError
-from placet.hook.coding_agents.host_calls import PROBE_TOOL, CodingAgent, HookEntry
+from placet.hook.coding_agents.host_calls import CodingAgent, HookEntry
 from placet.hook.coding_agents.registry import load_coding_agent
 from placet.protocol.duration import parse_duration
 
@@ -51,7 +51,7 @@ def doctor(host: str, file: Path | None, config: Path | None) -> None:
 
 def _check_hooks(agent: CodingAgent, path: Path) -> Iterator[GateFinding]:
     try:
-        settings = parse_settings(read_text(path), path)
+        settings = parse_settings(agent, read_text(path), path)
     except PlacetError as error:
         yield GateFinding(check=f"{path} can be read", problem=error.message)
         return
@@ -67,6 +67,10 @@ def _check_hooks(agent: CodingAgent, path: Path) -> Iterator[GateFinding]:
         for hook in ours:
             yield GateFinding(check=f"{event}: installed")
             yield GateFinding(check=f"{event}: the host waits long enough", problem=_check_timeout(hook))
+            problem = "The settings let a call run if the hook fails. Run install again."
+            yield GateFinding(
+                check=f"{event}: a failed hook denies", problem=problem if hook.fails_open else ""
+            )
             yield from _probe(agent, hook)
 
 
@@ -84,14 +88,7 @@ def _check_timeout(hook: HookEntry) -> str:
 
 
 def _probe(agent: CodingAgent, hook: HookEntry) -> Iterator[GateFinding]:
-    event = {
-        "hook_event_name": hook.event,
-        "session_id": "probe",
-        "cwd": os.getcwd(),
-        "permission_mode": "default",
-        "tool_name": PROBE_TOOL,
-        "tool_input": {"purpose": "placet gate doctor"},
-    }
+    event = agent.build_probe(hook.event, os.getcwd())
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nothing answers here
         nowhere = {"PLACET_SERVER": f"http://127.0.0.1:{taken.getsockname()[1]}", "PLACET_KEY": "probe"}

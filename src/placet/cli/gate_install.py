@@ -2,15 +2,12 @@
 
 import difflib
 import hashlib
-import json
 import math
 import os
-import re
 import shlex
 import sys
 import tempfile
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import click
 import msgspec
@@ -32,7 +29,6 @@ from placet.protocol.duration import parse_duration
 from placet.text.characters import mark_hidden
 
 DEAD_HOOK = "The gate did not answer, so this was not done. Run: placet gate doctor"
-INDENT = re.compile(r'\{\s*\n([ \t]+)"')
 
 settings_option = click.option(
     "--settings",
@@ -71,11 +67,11 @@ def install(host: str, file: Path | None, wait: str, config: Path | None, yes: b
     load_policy(config, os.environ)  # a policy that cannot be read would deny every call
     lasts_s = parse_duration(wait, "--wait").total_seconds()
     before = read_text(path)
-    settings = parse_settings(before, path)
+    settings = parse_settings(agent, before, path)
     commands = {event: build_command(agent, event, wait, config) for event in agent.events}
     changed = agent.add_hooks(settings, commands, math.ceil(lasts_s) + HOST_MARGIN_S)
-    after = before if before is not None and changed == settings else _format_settings(changed, before)
-    if not _confirm(path, before, after, yes):
+    after = before if changed == settings else agent.format_settings(changed, before or "")
+    if after is None or not _confirm(path, before, after, yes):
         return
     copy_path = _find_copy(path)
     earlier = _read_copy(copy_path)
@@ -99,7 +95,7 @@ def uninstall(host: str, file: Path | None, yes: bool) -> None:
     agent = load_coding_agent(host)
     path = file or find_settings_file(agent)
     before = read_text(path)
-    settings = parse_settings(before, path)
+    settings = parse_settings(agent, before, path)
     copy_path = _find_copy(path)
     copy = _read_copy(copy_path)
     after: str | None
@@ -108,7 +104,7 @@ def uninstall(host: str, file: Path | None, yes: bool) -> None:
     elif before is None or not agent.find_hooks(settings):
         after = before
     else:
-        after = _format_settings(agent.remove_hooks(settings), before)
+        after = agent.format_settings(agent.remove_hooks(settings), before)
     if not _confirm(path, before, after, yes):
         return
     if after is None:
@@ -159,32 +155,12 @@ def read_text(path: Path) -> str | None:
         raise SettingsError(f"{path} cannot be read: {error}. Nothing was changed.") from error
 
 
-def parse_settings(text: str | None, path: Path) -> HostSettings:
+def parse_settings(agent: CodingAgent, text: str | None, path: Path) -> HostSettings:
     """Return the settings in a file; raise SettingsError if they cannot be changed safely."""
-    if text is None or not text.strip():
-        return {}
     try:
-        found = json.loads(text, object_pairs_hook=_refuse_repeated)
+        return agent.parse_settings(text or "")
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} is not valid JSON: {error}. Nothing was changed.") from error
-    hooks = found.get("hooks", {}) if isinstance(found, dict) else None
-    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
-        raise SettingsError(f"{path} has hooks in a form that is not known. Nothing was changed.")
-    settings: HostSettings = found
-    return settings
-
-
-def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name occurs twice in one object")
-    return found
-
-
-def _format_settings(settings: HostSettings, before: str | None) -> str:
-    match = INDENT.match(before.lstrip()) if before else None
-    indent: str | int = match[1] if match else 2
-    return json.dumps(settings, indent=indent, ensure_ascii=False) + "\n"
+        raise SettingsError(f"{path} cannot be used: {error}. Nothing was changed.") from error
 
 
 def _confirm(path: Path, before: str | None, after: str | None, yes: bool) -> bool:

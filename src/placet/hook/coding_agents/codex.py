@@ -15,7 +15,7 @@ from placet.hook.coding_agents.command_hooks import (
     TranscriptUse,
     read_entries,
 )
-from placet.hook.coding_agents.host_calls import HostCall, HostDecision, HostSettings, resolve_path
+from placet.hook.coding_agents.host_calls import HostCall, HostDecision, resolve_path
 
 SHELL, PATCH = "Bash", "apply_patch"
 _COMMAND_MEMBERS = ("cmd", "command")
@@ -77,10 +77,6 @@ class Codex(CommandHooks):
         """Return the user's hooks.json, in CODEX_HOME or in ~/.codex."""
         folder = environ.get("CODEX_HOME")
         return (PurePosixPath(folder) if folder else home / ".codex") / "hooks.json"
-
-    def find_problems(self, settings: HostSettings) -> list[str]:
-        """Return what in the settings keeps our hooks from running: nothing that this file could say."""
-        return []
 
     def find_uses(self, lines: Iterable[str]) -> Iterator[TranscriptUse]:
         """Yield the calls in the lines of a transcript."""

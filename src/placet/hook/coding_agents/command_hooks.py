@@ -1,21 +1,27 @@
-"""The hooks of Claude Code, which Codex has taken over: their JSON, and their place in the settings."""
+"""Hooks of coding agents: their place in a JSON settings file, and what Claude Code and Codex share."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from placet.hook.coding_agents.host_calls import (
+    PROBE_TOOL,
     HookEntry,
     HostCall,
+    HostDecision,
     HostSettings,
     UnreadableCall,
+    resolve_path,
 )
 
 PRE_TOOL_USE, PERMISSION_REQUEST = "PreToolUse", "PermissionRequest"
+_INDENT = re.compile(r'\{\s*\n([ \t]+)"')
 
 
 class TranscriptUse(Struct, frozen=True, kw_only=True):
@@ -28,61 +34,224 @@ class TranscriptUse(Struct, frozen=True, kw_only=True):
     session: object = None
 
 
-class CommandHooks(ABC):
-    """A coding agent with command hooks for PreToolUse (policy) and PermissionRequest (approval)."""
+class HookHost(ABC):
+    """A coding agent with hooks in a JSON file: `{"hooks": {EVENT: [{"matcher": …, "hooks": […]}]}}`."""
 
     name: str
     title: str
-    events: tuple[str, ...] = (PRE_TOOL_USE, PERMISSION_REQUEST)
+    events: tuple[str, ...]
     next_step = ""
+    has_transcripts = False
+    timeout_unit_s: ClassVar[float] = 1
+    """The unit of the timeout in the settings."""
+    shell = ""
+    """The tool that runs a command."""
+    command_member = "command"
+    path_members: tuple[str, ...] = ()
+    session_member = "session_id"
+    folder_member = ""
+    """The argument that names a working directory of the call's own."""
+    roots_member = ""
+    """The member of the input that lists the folders of the project, the first one for `cwd`."""
+    prompting_events: tuple[str, ...] = ()
+    """The events at which a person is asked without a rule."""
+    editable: Mapping[str, Any] | None = None
+    """The JSON Schema of the shell's arguments, if the host takes changed ones."""
 
     @property
-    def _mark(self) -> str:
+    def mark(self) -> str:
         """The text by which our hooks are found again in their command."""
         return f"gate run {self.name} --event "
 
+    # Calls
+
     def read_call(self, event: str, content: bytes) -> HostCall:
         """Return the call that the host reports; raise UnreadableCall."""
-        try:
-            sent = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise UnreadableCall("The hook's input is not valid JSON.") from error
-        if not isinstance(sent, dict):
-            raise UnreadableCall("The hook's input is not a JSON object.")
+        sent = read_object(content)
+        tool, arguments = self.find_tool(event, sent)
+        if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
+            raise UnreadableCall("The hook's input does not name a tool and its arguments.")
+        return self.build_call(event, tool, arguments, sent)
+
+    def find_tool(self, event: str, sent: Mapping[str, Any]) -> tuple[object, object]:
+        """Return the tool and its arguments in the hook's input; raise UnreadableCall for another event."""
         if sent.get("hook_event_name") != event:
             raise UnreadableCall(f"The hook's input is not of the event {event}.")
-        tool, arguments = sent.get("tool_name"), sent.get("tool_input")
-        if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
-            raise UnreadableCall("The hook's input names no tool_name and tool_input.")
-        return self.build_call(event, tool, arguments, sent)
+        return sent.get("tool_name"), sent.get("tool_input")
 
     def build_call(
         self, event: str, tool: str, arguments: dict[str, Any], sent: Mapping[str, Any]
     ) -> HostCall:
-        """Return the call with these parts of the hook's input, or of a transcript."""
-        subagent = _get_text(sent, "agent_type") or _get_text(sent, "agent_id")
+        """Return the call with these parts of the hook's input."""
         call = HostCall(
             host=self.title,
             event=event,
             tool=tool,
             arguments=arguments,
-            session=_get_text(sent, "session_id"),
-            folder=_get_text(sent, "cwd"),
-            mode=_get_text(sent, "permission_mode"),
-            call_id=_get_text(sent, "tool_use_id"),
-            transcript=self.find_transcript(_get_text(sent, "transcript_path"), _get_text(sent, "agent_id")),
-            agents=(self.title, subagent) if subagent else (),
-            is_prompted=event == PERMISSION_REQUEST,
+            session=get_text(sent, self.session_member),
+            folder=self._find_folder(arguments, sent),
+            call_id=get_text(sent, "tool_use_id"),
+            is_prompted=event in self.prompting_events,
         )
         return self.add_details(call)
 
-    @abstractmethod
+    def _find_folder(self, arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
+        roots = [root for root in _get_list(sent, self.roots_member) if isinstance(root, str)]
+        folder = get_text(sent, "cwd") or next(iter(roots), "")
+        named = get_text(arguments, self.folder_member)
+        return resolve_path(named, folder) if named else folder
+
     def add_details(self, call: HostCall) -> HostCall:
-        """Return the call with its kind, command, paths and editable arguments."""
+        """Return the call with its command, paths and editable arguments."""
+        command = call.arguments.get(self.command_member)
+        is_shell = call.tool == self.shell and isinstance(command, str)
+        named = [get_text(call.arguments, name) for name in self.path_members]
+        return replace(
+            call,
+            command=command if is_shell else None,
+            paths=tuple(dict.fromkeys(resolve_path(path, call.folder) for path in named if path)),
+            editable=self.editable if is_shell else None,
+        )
+
+    @abstractmethod
+    def format_decision(self, event: str, decision: HostDecision | None, call: HostCall | None) -> str:
+        """Return what the hook prints."""
 
     def change_arguments(self, call: HostCall, arguments: dict[str, Any]) -> HostCall:
         """Return the same call with other arguments."""
         return self.add_details(replace(call, arguments=arguments))
+
+    def is_denial(self, event: str, output: bytes) -> bool:
+        """Return whether the host takes this output for a denial."""
+        try:
+            return self.find_verdict(event, json.loads(output)) == "deny"
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+
+    @abstractmethod
+    def find_verdict(self, event: str, said: Any) -> object:
+        """Return the verdict in an output of the hook; raise TypeError or KeyError if there is none."""
+
+    def build_probe(self, event: str, folder: str) -> dict[str, Any]:
+        """Return what the host would send to the hook about a call of PROBE_TOOL."""
+        return {
+            "hook_event_name": event,
+            "session_id": "probe",
+            "cwd": folder,
+            "permission_mode": "default",
+            "tool_name": PROBE_TOOL,
+            "tool_input": {"purpose": "placet gate doctor"},
+        }
+
+    def is_settled(self, call: HostCall, before: Sequence[str], after: Sequence[str]) -> bool:
+        """Return whether the call has ended. A host without transcripts does not say."""
+        return False
+
+    def read_transcript(self, lines: Iterator[str]) -> Iterator[HostCall]:
+        """Yield the calls of a session."""
+        return iter(())
+
+    # Settings
+
+    @abstractmethod
+    def find_settings_file(self, home: PurePosixPath, environ: Mapping[str, str]) -> PurePosixPath:
+        """Return the file of the user's settings."""
+
+    def find_problems(self, settings: HostSettings) -> list[str]:
+        """Return what in the settings keeps our hooks from running."""
+        return []
+
+    def parse_settings(self, text: str) -> HostSettings:
+        """Return the settings in a file; raise ValueError if they cannot be changed safely."""
+        if not text.strip():
+            return {}
+        found = json.loads(text, object_pairs_hook=_refuse_repeated)
+        if not isinstance(found, dict) or not self.has_known_form(found):
+            raise ValueError("it has hooks in a form that is not known")
+        return found
+
+    def has_known_form(self, settings: HostSettings) -> bool:
+        """Return whether hooks can be added to these settings."""
+        hooks = settings.get("hooks", {})
+        return isinstance(hooks, dict) and all(isinstance(groups, list) for groups in hooks.values())
+
+    def format_settings(self, settings: HostSettings, before: str) -> str | None:
+        """Return the settings as JSON, indented as before."""
+        match = _INDENT.match(before.lstrip())
+        indent: str | int = match[1] if match else 2
+        return json.dumps(settings, indent=indent, ensure_ascii=False) + "\n"
+
+    def build_entry(self, command: str, timeout_s: int) -> dict[str, Any]:
+        """Return one entry below an event."""
+        timeout = round(timeout_s / self.timeout_unit_s)
+        return {"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+
+    def add_hooks(self, settings: HostSettings, commands: Mapping[str, str], timeout_s: int) -> HostSettings:
+        """Return the settings with one hook for each event, after the hooks of others."""
+        cleared = self.remove_hooks(settings)
+        hooks = dict(cleared.get("hooks", {}))
+        for event, command in commands.items():
+            hooks[event] = [*hooks.get(event, []), self.build_entry(command, timeout_s)]
+        return {**cleared, "hooks": hooks}
+
+    def remove_hooks(self, settings: HostSettings) -> HostSettings:
+        """Return the settings without our hooks, and without groups and events that held nothing else."""
+        if not isinstance(settings.get("hooks"), dict):
+            return settings
+        hooks = {}
+        for event, groups in settings["hooks"].items():
+            kept = _remove_from_groups(groups, self.mark) if isinstance(groups, list) else groups
+            if kept or kept == groups:
+                hooks[event] = kept
+        others = {name: value for name, value in settings.items() if name != "hooks"}
+        if not hooks and settings["hooks"]:
+            return others
+        return {name: hooks if name == "hooks" else value for name, value in settings.items()}
+
+    def find_hooks(self, settings: HostSettings) -> list[HookEntry]:
+        """Return our hooks in the settings."""
+        return [
+            self.read_entry(event, hook)
+            for event, groups in get_dict(settings, "hooks").items()
+            for group in (groups if isinstance(groups, list) else ())
+            for hook in (group, *_get_list(group, "hooks"))
+            if _is_ours(hook, self.mark)
+        ]
+
+    def read_entry(self, event: str, hook: Mapping[str, Any]) -> HookEntry:
+        """Return one hook of ours."""
+        timeout = _get_number(hook.get("timeout"))
+        timeout_s = None if timeout is None else timeout * self.timeout_unit_s
+        return HookEntry(event=event, command=hook["command"], timeout_s=timeout_s)
+
+
+class CommandHooks(HookHost):
+    """The hooks of Claude Code and Codex: PreToolUse for policy, PermissionRequest for approval."""
+
+    events: tuple[str, ...] = (PRE_TOOL_USE, PERMISSION_REQUEST)
+    prompting_events = (PERMISSION_REQUEST,)
+    has_transcripts = True
+
+    def build_call(
+        self, event: str, tool: str, arguments: dict[str, Any], sent: Mapping[str, Any]
+    ) -> HostCall:
+        """Return the call with these parts of the hook's input, or of a transcript."""
+        subagent = get_text(sent, "agent_type") or get_text(sent, "agent_id")
+        return replace(
+            super().build_call(event, tool, arguments, sent),
+            mode=get_text(sent, "permission_mode"),
+            transcript=self.find_transcript(get_text(sent, "transcript_path"), get_text(sent, "agent_id")),
+            agents=(self.title, subagent) if subagent else (),
+        )
+
+    def find_verdict(self, event: str, said: Any) -> object:
+        """Return the verdict in an output of the hook."""
+        output = said["hookSpecificOutput"]
+        if output["hookEventName"] != event:
+            return None
+        if event == PERMISSION_REQUEST:
+            return output["decision"]["behavior"]
+        return output["permissionDecision"]
 
     # Transcripts
 
@@ -119,54 +288,6 @@ class CommandHooks(ABC):
         """Return whether a call in the transcript may be this one."""
         return use.tool == call.tool and use.arguments == call.arguments
 
-    def is_denial(self, event: str, output: bytes) -> bool:
-        """Return whether the host takes this output for a denial."""
-        try:
-            said = json.loads(output)["hookSpecificOutput"]
-            if said["hookEventName"] != event:
-                return False
-            verdict = (
-                said["decision"]["behavior"] if event == PERMISSION_REQUEST else said["permissionDecision"]
-            )
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return False
-        return bool(verdict == "deny")
-
-    # Settings
-
-    def add_hooks(self, settings: HostSettings, commands: Mapping[str, str], timeout_s: int) -> HostSettings:
-        """Return the settings with one hook for each event, after the hooks of others."""
-        cleared = self.remove_hooks(settings)
-        hooks = dict(cleared.get("hooks", {}))
-        for event, command in commands.items():
-            ours = {"type": "command", "command": command, "timeout": timeout_s}
-            hooks[event] = [*hooks.get(event, []), {"matcher": "*", "hooks": [ours]}]
-        return {**cleared, "hooks": hooks}
-
-    def remove_hooks(self, settings: HostSettings) -> HostSettings:
-        """Return the settings without our hooks, and without groups and events that held nothing else."""
-        if not isinstance(settings.get("hooks"), dict):
-            return settings
-        hooks = {}
-        for event, groups in settings["hooks"].items():
-            kept = _remove_from_groups(groups, self._mark) if isinstance(groups, list) else groups
-            if kept or kept == groups:
-                hooks[event] = kept
-        others = {name: value for name, value in settings.items() if name != "hooks"}
-        if not hooks and settings["hooks"]:
-            return others
-        return {name: hooks if name == "hooks" else value for name, value in settings.items()}
-
-    def find_hooks(self, settings: HostSettings) -> list[HookEntry]:
-        """Return our hooks in the settings."""
-        return [
-            HookEntry(event=event, command=hook["command"], timeout_s=_get_number(hook.get("timeout")))
-            for event, groups in _get_dict(settings, "hooks").items()
-            for group in (groups if isinstance(groups, list) else ())
-            for hook in _get_list(group, "hooks")
-            if _is_ours(hook, self._mark)
-        ]
-
 
 def read_entries(lines: Iterable[str], mark: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects among the lines of a transcript that contain this text."""
@@ -183,6 +304,8 @@ def read_entries(lines: Iterable[str], mark: str) -> Iterator[dict[str, Any]]:
 def _remove_from_groups(groups: list[Any], mark: str) -> list[Any]:
     kept = []
     for group in groups:
+        if _is_ours(group, mark):
+            continue
         hooks = group.get("hooks") if isinstance(group, dict) else None
         if not isinstance(hooks, list) or not any(_is_ours(hook, mark) for hook in hooks):
             kept.append(group)
@@ -195,12 +318,32 @@ def _is_ours(hook: object, mark: str) -> bool:
     return isinstance(hook, dict) and isinstance(hook.get("command"), str) and mark in hook["command"]
 
 
-def _get_text(values: Mapping[str, Any], name: str) -> str:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice in one object")
+    return found
+
+
+def read_object(content: bytes) -> dict[str, Any]:
+    """Return the JSON object that a host sent; raise UnreadableCall."""
+    try:
+        sent = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableCall("The hook's input is not valid JSON.") from error
+    if not isinstance(sent, dict):
+        raise UnreadableCall("The hook's input is not a JSON object.")
+    return sent
+
+
+def get_text(values: Mapping[str, Any], name: str) -> str:
+    """Return a text member, or an empty text."""
     value = values.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _get_dict(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+def get_dict(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return an object member, or an empty object."""
     value = values.get(name)
     return value if isinstance(value, dict) else {}
 

@@ -57,6 +57,8 @@ class HookEntry(Struct, frozen=True, kw_only=True):
     event: str
     command: str
     timeout_s: float | None
+    fails_open: bool = False
+    """Whether the settings let a call run if the hook fails."""
 
 
 class UnreadableCall(ValueError):
@@ -72,6 +74,8 @@ class CodingAgent(Protocol):
     events: tuple[str, ...]
     next_step: str
     """What the user has to do after `install`; may be empty."""
+    has_transcripts: bool
+    """Whether the transcripts of sessions can be read."""
 
     def read_call(self, event: str, content: bytes) -> HostCall:
         """Return the call that the host reports; raise UnreadableCall."""
@@ -89,8 +93,20 @@ class CodingAgent(Protocol):
         """Return whether the host takes this output of a hook for a denial."""
         ...
 
+    def build_probe(self, event: str, folder: str) -> dict[str, Any]:
+        """Return what the host would send to the hook about a call of PROBE_TOOL."""
+        ...
+
     def find_settings_file(self, home: PurePosixPath, environ: Mapping[str, str]) -> PurePosixPath:
         """Return the file of the user's settings."""
+        ...
+
+    def parse_settings(self, text: str) -> HostSettings:
+        """Return the settings in a file; raise ValueError if they cannot be changed safely."""
+        ...
+
+    def format_settings(self, settings: HostSettings, before: str) -> str | None:
+        """Return the text of the settings, laid out as before; None if the file is not needed any more."""
         ...
 
     def add_hooks(self, settings: HostSettings, commands: Mapping[str, str], timeout_s: int) -> HostSettings:

@@ -8,6 +8,10 @@ from placet.hook.coding_agents.host_calls import CodingAgent
 CODING_AGENTS: Mapping[str, str] = {
     "claude-code": "placet.hook.coding_agents.claude_code",
     "codex": "placet.hook.coding_agents.codex",
+    "opencode": "placet.hook.coding_agents.opencode",
+    "cursor": "placet.hook.coding_agents.cursor",
+    "antigravity": "placet.hook.coding_agents.antigravity",
+    "gemini-cli": "placet.hook.coding_agents.gemini_cli",
 }
 """Name on the command line -> the module that defines it."""
 

@@ -1,0 +1,285 @@
+"""`placet gate` in the real programs, with a scripted model on loopback: no account, no network.
+
+`make compat` runs this file. REAL_AGENTS names the folder into which npm has installed the programs. Each
+runs in a home folder of its own and with an emptied environment.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.gated_host import GatedHost, serving_an_inbox
+from tests.cli.process import ServerProcess
+from tests.hook.coding_agents.scripted_model import ScriptedModel, scripted_model
+from tests.waiting import eventually
+
+PROGRAMS = Path(os.environ["REAL_AGENTS"]) / "node_modules" / ".bin"
+LIMIT_S = 100
+
+
+class RealHost:
+    """A real coding agent in a scratch home folder, with the gate installed."""
+
+    def __init__(self, gated: GatedHost, model: ScriptedModel, name: str, policy: str | None = None) -> None:
+        self.gated = gated
+        self.model = model
+        self.project = gated.home / "project"
+        self.project.mkdir(exist_ok=True)
+        self.log = gated.home / "log"
+        node = shutil.which("node")
+        assert node is not None, "the programs need Node.js"
+        self.path = f"{Path(node).parent}:/usr/bin:/bin"
+        self.commands = gated.install(agent=name)
+        if policy is not None:
+            gated.policy.write_text(policy)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def made(self) -> Path:
+        """The file that the command makes if it runs."""
+        return self.project / "made.txt"
+
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        """Nothing of this machine but the way to Node.js."""
+        return {"HOME": str(self.gated.home), "PATH": self.path, "LANG": "C.UTF-8", **extra}
+
+    def start(self, *command: str, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        program, *arguments = command
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [str(PROGRAMS / program), *arguments],
+                cwd=self.project,
+                env=self.environment(env),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.gated.close_later(self.process)
+        return self.process
+
+    def end(self) -> str:
+        """What the program printed until its end."""
+        assert self.process is not None
+        self.process.wait(LIMIT_S)
+        return self.log.read_text("utf-8", "replace")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, str]]:
+    with serving_an_inbox(tmp_path_factory.mktemp("gate")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def gated(server: tuple[ServerProcess, str], tmp_path: Path) -> Iterator[GatedHost]:
+    with closing(GatedHost(tmp_path, *server)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with scripted_model() as started:
+        yield started
+
+
+# OpenCode
+
+
+@contextmanager
+def opencode(gated: GatedHost, model: ScriptedModel) -> Iterator["OpenCodeServer"]:
+    """`opencode serve`, which asks about each command."""
+    host = RealHost(gated, model, "opencode")
+    options = {"baseURL": f"{model.url}/v1", "apiKey": "x"}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {"name": "m"}}}
+    config = {
+        "autoupdate": False,
+        "model": "fake/m",
+        "small_model": "fake/m",
+        "permission": {"bash": "ask"},
+        "provider": {"fake": provider},
+    }
+    (gated.home / ".config" / "opencode" / "opencode.json").write_text(json.dumps(config))
+    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    process = host.start("opencode", "serve", "--port", "0", env=env)
+    listening = re.compile(r"listening on (http://\S+)")
+    try:
+        found = eventually(lambda: listening.search(host.log.read_text()), within=LIMIT_S)
+        with httpx.Client(base_url=found[1], timeout=LIMIT_S) as client:
+            yield OpenCodeServer(host, client)
+    finally:
+        process.kill()
+        process.wait(LIMIT_S)
+
+
+class OpenCodeServer:
+    """A session of `opencode serve`."""
+
+    def __init__(self, host: RealHost, client: httpx.Client) -> None:
+        self.host = host
+        self.client = client
+        self.session = client.post("/session", json={}).json()["id"]
+
+    def prompt(self) -> None:
+        """Start a turn of the agent."""
+        said = {"parts": [{"type": "text", "text": "go"}]}
+        sent = self.client.post(f"/session/{self.session}/prompt_async", json=said)
+        assert sent.status_code < 300, sent.text
+
+    def list_permissions(self) -> Any:
+        return self.client.get("/permission").json()
+
+    def until_result(self) -> str:
+        return eventually(self.host.model.read_results, within=LIMIT_S)
+
+
+def test_opencode_runs_a_command_after_a_person_approved_it(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say("bash", command="touch made.txt", description="x")
+    with opencode(gated, model) as running:
+        running.prompt()
+        assert "OpenCode wants to run: touch made.txt" in gated.open_page().text
+        assert running.list_permissions() != []
+        assert not running.host.made.exists()
+        gated.answer(action="approve")
+        running.until_result()
+        assert running.host.made.exists()
+        assert running.list_permissions() == []
+
+
+def test_opencode_reads_why_a_command_was_rejected(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say("bash", command="touch made.txt", description="x")
+    with opencode(gated, model) as running:
+        running.prompt()
+        gated.answer(action="reject", **{"decision.1": "reject", "reason.1": "Not today"})
+        assert "Not today" in running.until_result()
+        assert not running.host.made.exists()
+
+
+def test_an_answer_in_opencode_closes_the_question(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say("bash", command="touch made.txt", description="x")
+    with opencode(gated, model) as running:
+        running.prompt()
+        gated.open_page()
+        (asked,) = running.list_permissions()
+        running.client.post(f"/permission/{asked['id']}/reply", json={"reply": "once"})
+        running.until_result()
+        assert running.host.made.exists()
+        assert gated.until_closed()["status"] == "cancelled"
+
+
+def test_the_policy_decides_in_opencode(gated: GatedHost, model: ScriptedModel) -> None:
+    gated.allow('[[deny]]\ncommand = "touch *"\nreason = "Never."\n[[allow]]\ncommand = "mkdir *"')
+    model.say("bash", command="touch made.txt", description="x")
+    with opencode(gated, model) as running:
+        running.prompt()
+        assert "Never." in running.until_result()
+        assert not running.host.made.exists()
+    model.say("bash", command="mkdir made.txt", description="x")
+    with opencode(gated, model) as running:
+        running.prompt()
+        running.until_result()
+        assert running.host.made.exists()
+
+
+def test_opencode_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say("bash", command="touch made.txt", description="x")
+    with opencode(gated, model) as running:
+        gated.policy.write_text("[[broken")
+        running.prompt()
+        assert "was not done" in running.until_result()
+        assert not running.host.made.exists()
+
+
+# Gemini CLI
+
+
+def run_gemini(gated: GatedHost, model: ScriptedModel, *, policy: str | None = None) -> RealHost:
+    """Gemini CLI, run once without asking itself."""
+    host = RealHost(gated, model, "gemini-cli", policy)
+    path = gated.home / ".gemini" / "settings.json"
+    auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"disableAutoUpdate": True}}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **auth}))
+    env = {
+        "GEMINI_API_KEY": "x",
+        "GOOGLE_GEMINI_BASE_URL": model.url,
+        "GEMINI_TELEMETRY_ENABLED": "false",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    }
+    host.start("gemini", "-m", "gemini-2.5-flash", "-p", "go", "--approval-mode", "yolo", env=env)
+    return host
+
+
+def test_gemini_asks_a_person_by_a_rule(gated: GatedHost, model: ScriptedModel) -> None:
+    gated.allow('[[ask]]\ntool = "run_shell_command"')
+    model.say("run_shell_command", command="touch made.txt")
+    host = run_gemini(gated, model)
+    assert "Gemini CLI wants to run: touch made.txt" in gated.open_page().text
+    assert not host.made.exists()
+    gated.answer(action="approve")
+    assert "done" in host.end()
+    assert host.made.exists()
+
+
+def test_gemini_reads_why_a_command_was_rejected(gated: GatedHost, model: ScriptedModel) -> None:
+    gated.allow('[[ask]]\ntool = "run_shell_command"')
+    model.say("run_shell_command", command="touch made.txt")
+    host = run_gemini(gated, model)
+    gated.answer(action="reject", **{"decision.1": "reject", "reason.1": "Not today"})
+    host.end()
+    assert "Not today" in model.read_results()
+    assert not host.made.exists()
+
+
+def test_gemini_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say("run_shell_command", command="touch made.txt")
+    host = run_gemini(gated, model, policy="[[broken")
+    host.end()
+    assert "was not done" in model.read_results()
+    assert not host.made.exists()
+
+
+# Claude Code
+
+
+def run_claude(
+    gated: GatedHost, model: ScriptedModel, *arguments: str, policy: str | None = None
+) -> RealHost:
+    """Claude Code, run once."""
+    host = RealHost(gated, model, "claude-code", policy)
+    env = {
+        "ANTHROPIC_BASE_URL": model.url,
+        "ANTHROPIC_API_KEY": "x",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "IS_SANDBOX": "1",
+    }
+    host.start("claude", "-p", "go", *arguments, env=env)
+    return host
+
+
+def test_claude_code_asks_a_person_by_a_rule(gated: GatedHost, model: ScriptedModel) -> None:
+    gated.allow('[[ask]]\ntool = "Bash"')
+    model.say("Bash", command="touch made.txt", description="x")
+    host = run_claude(gated, model, "--dangerously-skip-permissions")
+    assert "Claude Code wants to run: touch made.txt" in gated.open_page().text
+    assert not host.made.exists()
+    gated.answer(action="approve")
+    assert "done" in host.end()
+    assert host.made.exists()
+
+
+def test_claude_code_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say("Bash", command="touch made.txt", description="x")
+    host = run_claude(gated, model, "--dangerously-skip-permissions", policy="[[broken")
+    host.end()
+    assert "was not done" in model.read_results()
+    assert not host.made.exists()
