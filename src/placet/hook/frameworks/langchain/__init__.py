@@ -1,5 +1,6 @@
 """Tool approval for LangChain agents and LangGraph graphs made of them."""
 
+from placet.hook.frameworks.langchain.human_in_the_loop import HumanInTheLoopMiddleware
 from placet.hook.frameworks.langchain.middleware import (
     ApprovalMiddleware,
     aresume,
@@ -8,4 +9,11 @@ from placet.hook.frameworks.langchain.middleware import (
     resume,
 )
 
-__all__ = ["ApprovalMiddleware", "aresume", "interruption_of", "interruptions_of", "resume"]
+__all__ = [
+    "ApprovalMiddleware",
+    "HumanInTheLoopMiddleware",
+    "aresume",
+    "interruption_of",
+    "interruptions_of",
+    "resume",
+]

@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 from uuid import uuid4
@@ -38,6 +38,8 @@ DECISION_MEMBERS = ("result", "reason", "answer", "decided_by", "not_run")
 SERDE = JsonPlusSerializer()
 MSGPACK_PREFIX, TEXT_PREFIX = "msgpack:", "text:"
 INTERRUPT = "interrupt"
+INTERRUPTION_KEYWORD = "x-placet-interruption"
+"""The member of an interrupt's schema with the interruption, if the value is LangChain's only."""
 TURN_KEY = "turn_key"
 """The key under which the gate keeps the turn."""
 STRICT_RESUME = "__pregel_strict_resume"
@@ -148,14 +150,24 @@ def build_turn_key(thread_id: str, graph: str, turn_id: str | None) -> str:
     return f"{thread_id}/{graph}/{turn_id or ''}"
 
 
-def find_interrupts(result: Any) -> list[Interrupt[Any]]:
-    """Return our interrupts in an agent's result, a stream chunk or a snapshot."""
+def find_interrupts(result: Any) -> dict[str, InterruptionMetadata]:
+    """Return what waits in a result, a stream chunk or a snapshot: interrupt id -> interruption."""
     if isinstance(result, tuple) and not hasattr(result, "interrupts"):
         result = result[-1] if result else None
     if isinstance(result, Mapping) and "__interrupt__" not in result:
         result = result.get("data", result)
     found = result.get("__interrupt__") if isinstance(result, Mapping) else getattr(result, "interrupts", ())
-    return [each for each in found or () if isinstance(each.value, Mapping) and "digest" in each.value]
+    said = {each.id: _read_interrupt(each) for each in found or ()}
+    return {each: decode_interruption(value, each) for each, value in said.items() if value is not None}
+
+
+def _read_interrupt(asked: Interrupt[Any]) -> Mapping[str, Any] | None:
+    """Return the interruption from an interrupt's value, or from its schema, if it is one of ours."""
+    schema = asked.response_schema
+    for each in (asked.value, schema.get(INTERRUPTION_KEYWORD) if isinstance(schema, dict) else None):
+        if isinstance(each, Mapping) and "digest" in each:
+            return each
+    return None
 
 
 def has_work_left(snapshot: Any) -> bool:
@@ -170,7 +182,7 @@ def has_work_left(snapshot: Any) -> bool:
 def build_resume_input(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
     """Return what to invoke the agent with: the answers, each for the interrupt it belongs to."""
     feedback = materialize_answers(feedback)
-    pending = {each.id: decode_interruption(each.value) for each in find_interrupts(snapshot)}
+    pending = find_interrupts(snapshot)
     if not pending:  # the process died
         return Command(resume=encode_answer(feedback)) if _may_be_waiting(snapshot) else None
     if len(pending) == 1 or feedback is None:
@@ -327,8 +339,8 @@ def is_auto_approved(interruption: Any, call: Mapping[str, Any]) -> bool:
     )
 
 
-def read_schema(tool: BaseTool) -> Mapping[str, Any] | None:
-    """Return the schema of the tool's arguments, which no edit may add others to.
+def read_schema(tool: BaseTool, *, is_closed: bool = True) -> Mapping[str, Any] | None:
+    """Return the schema of the tool's arguments; if `is_closed`, no edit may add others to them.
 
     LangChain drops arguments that the tool does not have, so that an edit with a misspelled name would run
     with the default value.
@@ -340,7 +352,8 @@ def read_schema(tool: BaseTool) -> Mapping[str, Any] | None:
         schema = given.model_json_schema()
     else:
         return None
-    return {**schema, "additionalProperties": False} if OPEN_SCHEMA.isdisjoint(schema) else schema
+    closes = is_closed and OPEN_SCHEMA.isdisjoint(schema)
+    return {**schema, "additionalProperties": False} if closes else schema
 
 
 def list_provider_tools(tools: Iterable[Any]) -> list[str]:
@@ -436,17 +449,23 @@ def build_removals(removed: Sequence[BaseMessage], thread: Sequence[BaseMessage]
 
 
 def apply_changes(
-    changes: Sequence[BaseMessage], response: Any, before: Iterable[BaseMessage] | None = None
+    changes: Sequence[BaseMessage],
+    response: Any,
+    before: Iterable[BaseMessage] | None = None,
+    *,
+    kept: Collection[str | None] = (),
 ) -> Any:
     """Return a model's reply that also changes the thread, with unique call ids.
 
     If `before` is given, ids are also unique among those messages: an old answer must not fit a new call.
+    Calls may also have one of the ids in `kept`, which are otherwise replaced.
     """
     if isinstance(response, ExtendedModelResponse):
-        changed = apply_changes(changes, response.model_response, before)
+        changed = apply_changes(changes, response.model_response, before, kept=kept)
         return dataclasses.replace(response, model_response=changed)
     said = [response] if isinstance(response, AIMessage) else response.result
-    replies = _make_call_ids_unique(said, {call["id"] for each in before or () for call in _read_calls(each)})
+    known = {call["id"] for each in before or () for call in _read_calls(each)}
+    replies = _make_call_ids_unique(said, known, kept)
     if not changes and all(map(operator.is_, replies, said)):
         return response
     if isinstance(response, AIMessage):
@@ -454,7 +473,9 @@ def apply_changes(
     return dataclasses.replace(response, result=[*changes, *replies])
 
 
-def _make_call_ids_unique(said: Sequence[BaseMessage], known: set[str | None]) -> list[BaseMessage]:
+def _make_call_ids_unique(
+    said: Sequence[BaseMessage], known: set[str | None], kept: Collection[str | None]
+) -> list[BaseMessage]:
     """Return replies with unique call ids: a model may repeat ids, or send none."""
     renamed: dict[str | None, str] = {}
     replies: list[BaseMessage] = []
@@ -462,7 +483,7 @@ def _make_call_ids_unique(said: Sequence[BaseMessage], known: set[str | None]) -
         calls: list[Any] = []
         for call in _read_calls(each):
             call_id = call["id"]
-            if not call_id or call_id in known:
+            if call_id in known or (not call_id and call_id not in kept):
                 call_id = f"call_{uuid4().hex}"
                 renamed.setdefault(call["id"], call_id)
             known.add(call_id)

@@ -36,6 +36,7 @@ from placet.hook.argument_checks import (
     require_thread_id,
 )
 from placet.hook.call_evaluation import check_provider_tools, evaluate_call, evaluate_calls, run_evaluation
+from placet.hook.feedback import ToolFeedback
 from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
 from placet.hook.frameworks.langchain.call_order import CallOrder, TurnName
 from placet.hook.frameworks.langchain.conversion import (
@@ -50,7 +51,6 @@ from placet.hook.frameworks.langchain.conversion import (
     build_turn_key,
     current_run,
     decode_answer,
-    decode_interruption,
     decode_result,
     encode_result,
     find_early_results,
@@ -161,6 +161,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         self._tools: dict[str, BaseTool] = {}
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
         self._are_rules_checked = False
+        self._kept_ids: tuple[str | None, ...] = ()  # missing ids that calls of the model may keep
 
     def after_model(self, state: AgentState[Any], runtime: Runtime[RunContextT]) -> dict[str, Any] | None:
         """Wait for the turn's decisions; a turn of which no call may run is answered here."""
@@ -174,7 +175,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         key = _turn_key(get_config(), turn)
         interruption = self._await_decisions(key, calls, state)
         if interruption is not None and not interruption.tools_automatically_approved:
-            answers = [build_refusal(call, find_feedback(interruption, call)) for call in calls]
+            answers = [self._build_refusal(call, find_feedback(interruption, call)) for call in calls]
             if None not in answers:
                 return {"messages": [*told, *answers]}
         self._order.expect((key, current_run()), calls, ())
@@ -259,7 +260,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         request, changes, repeated_turn = self._prepare_request(request)
         if repeated_turn is not None:
             return apply_changes(changes, repeated_turn)
-        return apply_changes(changes, handler(request), request.state["messages"])
+        return apply_changes(changes, handler(request), request.state["messages"], kept=self._kept_ids)
 
     async def awrap_model_call(
         self,
@@ -272,7 +273,8 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         )
         if repeated_turn is not None:
             return apply_changes(changes, repeated_turn)
-        return apply_changes(changes, await handler(request), request.state["messages"])
+        reply = await handler(request)
+        return apply_changes(changes, reply, request.state["messages"], kept=self._kept_ids)
 
     def _await_decisions(
         self, key: str, calls: Sequence[Any], state: Any, *, interrupts: bool = True
@@ -297,6 +299,20 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
                 raise self._build_interrupt(interruption) if interrupts else ThreadPaused
         _cache(self._decided_turns, key, asked if interruption is None else interruption)
         return interruption
+
+    def _read_schema(self, tool: BaseTool) -> Mapping[str, Any] | None:
+        return read_schema(tool)
+
+    def _build_refusal(self, call: Mapping[str, Any], decided: ToolFeedback | None) -> ToolMessage | None:
+        return build_refusal(call, decided)
+
+    def _announce_edit(
+        self, result: ToolResult, request: ToolCallRequest, ready: ToolCallRequest
+    ) -> ToolResult:
+        announced: ToolResult = announce_edit(
+            result, to_tool_call(request.tool_call), to_tool_call(ready.tool_call)
+        )
+        return announced
 
     def _build_interrupt(self, interruption: InterruptionMetadata) -> GraphInterrupt:
         return build_interrupt(interruption, is_single=self._asks_per_call)
@@ -346,7 +362,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             decided = find_feedback(interruption, call)
         if decided is not None and decided.result is None:
             raise ThreadPaused
-        ready = build_refusal(call, decided) or apply_decision(request, decided)
+        ready = self._build_refusal(call, decided) or apply_decision(request, decided)
         if isinstance(ready, ToolMessage):
             return key, ready
         repeatable = ready.tool_call["name"] in self._repeatable
@@ -398,7 +414,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         self, key: str, request: ToolCallRequest, ready: ToolCallRequest, result: ToolResult
     ) -> ToolResult:
         if ready.tool_call is not request.tool_call:
-            result = announce_edit(result, to_tool_call(request.tool_call), to_tool_call(ready.tool_call))
+            result = self._announce_edit(result, request, ready)
         self._call_starts.finish(key, request.tool_call["id"] or "", encode_result(request.tool_call, result))
         return result
 
@@ -469,7 +485,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
     def _record_tools(self, tools: Sequence[Any], state: Any) -> None:
         for tool in tools:
             if isinstance(tool, BaseTool) and self._tools.get(tool.name) is not tool:
-                self._tools[tool.name], self._schemas[tool.name] = tool, read_schema(tool)
+                self._tools[tool.name], self._schemas[tool.name] = tool, self._read_schema(tool)
         hosted = set(list_provider_tools(tools)) - self._tools.keys()
         run_evaluation(check_provider_tools(self._hooks, hosted, state))
         if not self._are_rules_checked:
@@ -501,7 +517,7 @@ def interruption_of(result: object) -> InterruptionMetadata | None:
 
 def interruptions_of(result: object) -> tuple[InterruptionMetadata, ...]:
     """Return everything that waits for a reviewer: parallel agents may each interrupt."""
-    return tuple(decode_interruption(each.value, each.id) for each in find_interrupts(result))
+    return tuple(find_interrupts(result).values())
 
 
 @overload
