@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bench.drafts import ANSWER, DRAFT
 from bench.quotas import OUT_OF_REACH
 from placet.bootstrap.server import ServerParts, build
-from placet.cases.case import NO_EVENT, Case, Decision, Offer, offer_digest
+from placet.cases.case import NO_EVENT, Case, Decision, Offer, compute_offer_digest
 from placet.cases.commands import Respond
 from placet.cases.deadlines import get_due_at
 from placet.cases.events import Event
@@ -85,7 +85,7 @@ class CaseFactory:
             id=case_id,
             created_at=at,
             expires_at=at + OPEN_FOR,
-            offer_digest=offer_digest(case_id, self._offer),
+            offer_digest=compute_offer_digest(case_id, self._offer),
             review_digests=(secrets.token_hex(32),),
             submit_digest=digest_token(submit_token),
         )

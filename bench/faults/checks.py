@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 from bench.faults.ledger import AcknowledgedAnswer, Promise
-from placet.cases.case import Case, Offer, offer_digest
+from placet.cases.case import Case, Offer, compute_offer_digest
 from placet.cases.events import CREATED, Event, find_broken_link
 from placet.protocol.poll import Status
 from placet.protocol.stream import COMPLETED, FINAL
@@ -51,7 +51,7 @@ def find_torn_writes(found: StoredCase) -> Iterator[str]:
     case, events = found.case, found.events
     if found.offer is None:
         yield "it has no offer"
-    elif offer_digest(case.id, found.offer) != case.offer_digest:
+    elif compute_offer_digest(case.id, found.offer) != case.offer_digest:
         yield "its offer is not the one that was shown"
     broken_at = find_broken_link(events, head=case.chain)
     if broken_at is not None:

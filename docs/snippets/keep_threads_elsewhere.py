@@ -20,10 +20,10 @@ def in_a_langgraph_checkpointer(checkpointer) -> Saver:
 # What follows is for the tests.
 from langgraph.checkpoint.memory import InMemorySaver  # noqa: E402
 
-from placet.testing.threads import full_checkpoint  # noqa: E402
+from placet.testing.threads import create_full_checkpoint  # noqa: E402
 
 for saver in (in_a_folder(), in_a_langgraph_checkpointer(InMemorySaver())):
-    checkpoint = full_checkpoint("user 7")
+    checkpoint = create_full_checkpoint("user 7")
     saver.put(checkpoint)
     kept = saver.get("user 7")
     assert kept is not None

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from placet.bootstrap.server import ServerParts, build
 from placet.cases.call_receipt import CallReceipt
-from placet.cases.wire import poll_response
+from placet.cases.wire import build_poll_response
 from placet.desk.api_keys import RESERVED
 from placet.desk.draft import draft_from
 from placet.errors import (
@@ -184,7 +184,7 @@ class Placet:
         Raises ValidationFailed for an invalid question, and InvalidToken for an anonymous caller.
         """
         parts = await self.parts()
-        principal = await self._principal(request, owner)
+        principal = await self._identify_owner(request, owner)
         draft = draft_from(
             {"type": type, "prompt": prompt, "context": {**(context or {}), **(shown or {})}, **fields}
         )
@@ -203,8 +203,8 @@ class Placet:
     ) -> PollResponse:
         """Return the state of a case for its owner; raise CaseNotFound for anyone else."""
         parts = await self.parts()
-        return poll_response(
-            await parts.desk.get_current_case(case_id, await self._principal(request, owner))
+        return build_poll_response(
+            await parts.desk.get_current_case(case_id, await self._identify_owner(request, owner))
         )
 
     async def cancel(
@@ -217,8 +217,8 @@ class Placet:
     ) -> PollResponse:
         """Withdraw a case; raises AlreadyClosed or CaseExpired if it is closed."""
         parts = await self.parts()
-        principal = await self._principal(request, owner)
-        return poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
+        principal = await self._identify_owner(request, owner)
+        return build_poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
 
     async def report_calls(
         self,
@@ -230,7 +230,7 @@ class Placet:
     ) -> None:
         """Record what became of the calls of a decided case; the first receipt of each call counts."""
         parts = await self.parts()
-        principal = await self._principal(request, owner)
+        principal = await self._identify_owner(request, owner)
         reported = convert_input(list(receipts), tuple[CallReceipt, ...], ValidationFailed, "receipts")
         await parts.desk.report_calls(case_id, principal, reported)
 
@@ -239,7 +239,7 @@ class Placet:
         """For your app's `exception_handlers`: Placet's errors in a handler become flat JSON errors."""
         return {RequestError: _flatten_error, Unavailable: _flatten_error}
 
-    async def _principal(self, request: Request | None, owner: str | None) -> Principal:
+    async def _identify_owner(self, request: Request | None, owner: str | None) -> Principal:
         """Return the owner of the case: the request's sender, or `owner`; raise InvalidToken for None."""
         if request is None:
             principal = Principal(name=owner)
@@ -258,13 +258,13 @@ class Placet:
                 found = await who if inspect.isawaitable(who) else who
             except HTTPException as error:
                 raise _build_refusal(error) from error
-            return _principal(found)
+            return _require_principal(found)
 
         return authenticate
 
     async def _identify(self, request: Request) -> RespondedBy | None:
         found = self._identifier(request) if self._identifier else None
-        return _person(await found if inspect.isawaitable(found) else found)
+        return _require_storable_person(await found if inspect.isawaitable(found) else found)
 
     async def _run_own_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -279,7 +279,7 @@ class Placet:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def _principal(found: object) -> Principal:
+def _require_principal(found: object) -> Principal:
     if isinstance(found, str | Principal) and _find_name(found).startswith(RESERVED):
         raise InvalidToken(f"Names that begin with {RESERVED} are reserved for the relay.")
     if isinstance(found, Principal):
@@ -289,7 +289,7 @@ def _principal(found: object) -> Principal:
     return Principal(name=found) if found else Principal(name=None, scopes=frozenset())
 
 
-def _person(found: object) -> RespondedBy | None:
+def _require_storable_person(found: object) -> RespondedBy | None:
     """Return what `identify` returned; raise SettingsError if it cannot be stored with an answer."""
     if found is None:
         return None

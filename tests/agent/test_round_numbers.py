@@ -39,13 +39,13 @@ def test_a_decision_names_the_question_it_went_on_with() -> None:
 
 def test_advice_for_the_same_call_is_offered_twice_and_for_another_anew() -> None:
     advice = SuggestionLimit()
-    offered = [len(advice.next_suggestions(completed_response(ADVICE))) for _ in range(4)]
+    offered = [len(advice.list_next_suggestions(completed_response(ADVICE))) for _ in range(4)]
     assert offered == [1, 1, 0, 0]
-    assert len(advice.next_suggestions(completed_response(ADVICE, "https://jobs.example/other"))) == 1
+    assert len(advice.list_next_suggestions(completed_response(ADVICE, "https://jobs.example/other"))) == 1
 
 
 def test_response_without_suggestions_does_not_use_a_cycle() -> None:
     advice = SuggestionLimit()
     for _ in range(5):
-        assert advice.next_suggestions(completed_response({"status": "done"})) == ()
-    assert advice.next_suggestions(completed_response(ADVICE))
+        assert advice.list_next_suggestions(completed_response({"status": "done"})) == ()
+    assert advice.list_next_suggestions(completed_response(ADVICE))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from placet.cases.grant import find_covering_grant, grant_agent_name
+from placet.cases.grant import build_grant_agent_name, find_covering_grant
 from placet.cases.grant_terms import MAX_GRANTS, MAX_PATTERN_BYTES, is_grantable, read_terms
 from placet.errors import InvalidSubmission
 from placet.testing.clock import DAYBREAK
@@ -108,9 +108,9 @@ def test_what_is_asked_for_is_what_is_granted() -> None:
 
 def test_the_agent_inside_others_is_the_one_that_is_allowed() -> None:
     path = read(call={"path": ("writer", "checker")}).path
-    assert grant_agent_name("editor", path) == "editor>writer>checker"
-    assert grant_agent_name("editor") == "editor"
-    assert grant_agent_name(None, path) is None
+    assert build_grant_agent_name("editor", path) == "editor>writer>checker"
+    assert build_grant_agent_name("editor") == "editor"
+    assert build_grant_agent_name(None, path) is None
 
 
 def test_an_edited_call_is_granted_as_it_was_edited() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from placet.bootstrap.storage import open_store
 from placet.ports.store import Store
-from placet.testing.desk import DeskForTests, desk_for_tests
+from placet.testing.desk import DeskForTests, create_desk_for_tests
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -19,4 +19,4 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 @pytest.fixture
 def kit(store: Store) -> DeskForTests:
-    return desk_for_tests(store=store)
+    return create_desk_for_tests(store=store)

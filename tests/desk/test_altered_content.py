@@ -14,7 +14,7 @@ from placet.cases.events import find_broken_link
 from placet.errors import CaseNotFound, ContentAltered, PlacetError
 from placet.ports.store import Store
 from placet.protocol.poll import Status
-from placet.testing.desk import ACME, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, DeskForTests, create_desk_for_tests
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ async def store(path: Path) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def kit(store: Store) -> DeskForTests:
-    return desk_for_tests(store=store)
+    return create_desk_for_tests(store=store)
 
 
 async def change(kit: DeskForTests, path: Path, *statements: str, case_id: str) -> None:

@@ -9,7 +9,7 @@ from placet.errors import CaseExpired
 from placet.ports.store import Store
 from placet.signing.stored_signer import StoredSigner
 from placet.testing.clock import FakeClock
-from placet.testing.desk import DeskForTests, desk_for_tests
+from placet.testing.desk import DeskForTests, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -91,7 +91,7 @@ async def test_the_signature_covers_the_time_that_is_stored(store: Store) -> Non
     clock = FakeClock()
     signer = await StoredSigner.open(store, algorithm="ES256", clock=clock)
     try:
-        kit = desk_for_tests(store=store, clock=clock, signer=signer)
+        kit = create_desk_for_tests(store=store, clock=clock, signer=signer)
         opened = await kit.open()
         clock.advance(BACK)
         await kit.human(opened).answer("approve")

@@ -12,7 +12,7 @@ from placet.errors import AlreadyClosed, CaseConflict, CaseExpired, Unavailable
 from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft
 from placet.protocol.poll import Progress
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.testing.desk import ACME, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, DeskForTests, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ class AlwaysConflictingStore(InMemorySqliteStore):
 
 async def test_a_store_that_never_agrees_is_unavailable_and_nothing_is_recorded() -> None:
     store = AlwaysConflictingStore()
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     earlier = await kit.open()
     await kit.human(earlier).answer("edit", {"feedback": "shorter"})
     opened = await kit.open(inline_actions=["approve"])
@@ -65,7 +65,7 @@ async def test_repeated_case_id_is_a_conflict() -> None:
             raise CaseConflict
 
     with pytest.raises(CaseConflict):
-        await desk_for_tests(store=Taken()).open()
+        await create_desk_for_tests(store=Taken()).open()
 
 
 @pytest.mark.parametrize(("end", "error"), [("answer", AlreadyClosed), ("expiry", CaseExpired)])
@@ -81,7 +81,7 @@ async def test_form_draft_saved_while_the_case_closes_is_deleted(end: str, error
                 await kit.sweep.run_once()
             await super().save_draft(draft)
 
-    kit = desk_for_tests(store=ClosesMeanwhile())
+    kit = create_desk_for_tests(store=ClosesMeanwhile())
     opened = await kit.open()
     with pytest.raises(error):
         await kit.human(opened).type({"feedback": "unfinished"})
@@ -124,6 +124,6 @@ async def test_a_sweep_that_finds_nothing_to_do_stops() -> None:
         async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
             return await self.list_cases("acme")
 
-    kit = desk_for_tests(store=Hasty())
+    kit = create_desk_for_tests(store=Hasty())
     await kit.open()
     assert await kit.sweep.run_once() == 0

@@ -11,7 +11,7 @@ from placet.cases.case import Case
 from placet.errors import AlreadyClosed, CaseExpired, RequestError, VerificationFailed, VerificationRequired
 from placet.ports.store import Store
 from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
-from placet.testing.desk import ACME, DeskForTests, OpenedCase, desk_for_tests
+from placet.testing.desk import ACME, DeskForTests, OpenedCase, create_desk_for_tests
 from tests.protocol.policies import evidence, policy, require_branches, verified_evidence
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ def verifier() -> Verifier:
 
 @pytest.fixture
 def kit(store: Store, verifier: Verifier) -> DeskForTests:
-    return desk_for_tests(store=store, verifier=verifier)
+    return create_desk_for_tests(store=store, verifier=verifier)
 
 
 async def open_with_policy(kit: DeskForTests, rule: VerificationPolicy, **fields: Any) -> OpenedCase:
@@ -169,7 +169,7 @@ async def test_raw_proofs_are_not_stored(kit: DeskForTests, verifier: Verifier) 
 
 
 async def test_without_a_verifier_evidence_is_refused(store: Store) -> None:
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     opened = await open_with_policy(kit, policy())
     assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
     assert await attempt(kit, opened, "browser_submit") is None
@@ -320,7 +320,7 @@ async def test_an_answer_that_comes_while_verifying_wins(kit: DeskForTests, veri
             answers.append(await human.answer("reject"))
             return FOUND
 
-    rival = desk_for_tests(store=kit.store, clock=kit.clock, verifier=Rival())
+    rival = create_desk_for_tests(store=kit.store, clock=kit.clock, verifier=Rival())
     assert await attempt(rival, opened, "inline_submit", build_bound_evidence(opened)) is AlreadyClosed
     assert (await kit.poll(opened.id))["result"]["action"] == "reject"
 
@@ -335,6 +335,6 @@ async def test_the_same_evidence_in_two_cases_at_once_answers_one(kit: DeskForTe
             outcomes.append(await attempt(kit, second, "inline_submit", evidence()))
             return verified_evidence(fresh=True)
 
-    rival = desk_for_tests(store=kit.store, clock=kit.clock, verifier=Rival())
+    rival = create_desk_for_tests(store=kit.store, clock=kit.clock, verifier=Rival())
     outcomes.append(await attempt(rival, first, "inline_submit", evidence()))
     assert outcomes == [None, VerificationFailed]

@@ -11,7 +11,7 @@ from placet.errors import SecondPersonRequired, ValidationFailed
 from placet.ports.store import Store
 from placet.protocol.poll import RespondedBy, Status
 from placet.reviews.registry import DECLARATIONS
-from placet.testing.desk import ANONYMOUS, DeskForTests, OpenedCase, desk_for_tests
+from placet.testing.desk import ANONYMOUS, DeskForTests, OpenedCase, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -91,7 +91,7 @@ async def test_no_refusal_is_a_yes_in_any_type() -> None:
 
 
 async def test_the_server_can_require_it_for_every_case(store: Store) -> None:
-    kit = desk_for_tests(store=store, four_eyes=True)
+    kit = create_desk_for_tests(store=store, four_eyes=True)
     for opened in (await kit.open(), await kit.open(four_eyes=False)):
         with pytest.raises(SecondPersonRequired):
             await kit.human(opened).answer("approve")

@@ -26,7 +26,7 @@ from placet.protocol.poll import RespondedBy, Status
 from placet.stores.sqlite import SqliteStore
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.clock import FakeClock
-from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, create_desk_for_tests
 from tests.desk.granting import (
     CONTEXT,
     MAIL,
@@ -46,7 +46,7 @@ TICK = timedelta(microseconds=1)
 
 @pytest.fixture
 def kit(store: Store) -> DeskForTests:
-    return desk_for_tests(store=store, review_types={"approval": LenientReviewType()})
+    return create_desk_for_tests(store=store, review_types={"approval": LenientReviewType()})
 
 
 async def list_grant_events(kit: DeskForTests, grant: Grant) -> list[tuple[str, str, dict[str, Any]]]:
@@ -278,7 +278,7 @@ async def test_of_many_calls_at_once_only_so_many_as_are_left_win(kit: DeskForTe
 
 async def test_two_processes_that_want_the_last_use_do_not_both_get_it(tmp_path: Path) -> None:
     one, other = [await SqliteStore.open(tmp_path / "cases.db") for _ in range(2)]
-    kit = desk_for_tests(store=one, review_types={"approval": LenientReviewType()})
+    kit = create_desk_for_tests(store=one, review_types={"approval": LenientReviewType()})
     both = [make_grant_service(kit), GrantService(store=other, clock=kit.clock, keep_for=timedelta(days=30))]
     for round in range(5):
         await create_grant(kit, uses=1)
@@ -303,7 +303,7 @@ async def test_one_call_asked_for_by_many_at_once_counts_once(kit: DeskForTests)
 
 
 async def test_revocation_during_a_use_wins(store: Store) -> None:
-    kit = desk_for_tests(store=store, review_types={"approval": LenientReviewType()})
+    kit = create_desk_for_tests(store=store, review_types={"approval": LenientReviewType()})
     grant, grants = await create_grant(kit), make_grant_service(kit)
     async with asyncio.timeout(60):
         await asyncio.gather(*(grants.use(call(n), ACME) for n in range(3)), grants.revoke(grant.id, ACME))
@@ -327,7 +327,7 @@ class RevokingStore(InMemorySqliteStore):
 
 async def test_a_grant_revoked_between_looking_and_spending_is_not_spent() -> None:
     store = RevokingStore()
-    kit = desk_for_tests(store=store, review_types={"approval": LenientReviewType()})
+    kit = create_desk_for_tests(store=store, review_types={"approval": LenientReviewType()})
     await create_grant(kit)
     grants, other = make_grant_service(kit), make_grant_service(kit)
     store.revoke = lambda grant_id: other.revoke_as(grant_id, "operator")
@@ -337,7 +337,7 @@ async def test_a_grant_revoked_between_looking_and_spending_is_not_spent() -> No
 async def test_a_grant_that_ends_between_looking_and_spending_is_not_spent() -> None:
     clock = FakeClock()
     store = RevokingStore()
-    kit = desk_for_tests(store=store, clock=clock, review_types={"approval": LenientReviewType()})
+    kit = create_desk_for_tests(store=store, clock=clock, review_types={"approval": LenientReviewType()})
     await create_grant(kit)
 
     async def dawdle(grant_id: str) -> None:
@@ -357,7 +357,7 @@ class RefusingStore(InMemorySqliteStore):
 
 
 async def test_a_store_that_fails_covers_nothing() -> None:
-    kit = desk_for_tests(store=RefusingStore(), review_types={"approval": LenientReviewType()})
+    kit = create_desk_for_tests(store=RefusingStore(), review_types={"approval": LenientReviewType()})
     grant = await create_grant(kit)
     with pytest.raises(Unavailable):
         await make_grant_service(kit).use(call(), ACME)

@@ -11,7 +11,7 @@ from placet.desk import idempotency
 from placet.desk.draft import draft_from
 from placet.errors import ValidationFailed
 from placet.ports.store import Store
-from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ async def test_the_tokens_in_the_repeated_answer_work(kit: DeskForTests) -> None
 
 async def test_another_process_with_the_key_gets_the_same_answer(kit: DeskForTests, store: Store) -> None:
     first = await kit.open(idempotency_key=KEY)
-    elsewhere = desk_for_tests(store=store)
+    elsewhere = create_desk_for_tests(store=store)
     assert (await elsewhere.open(idempotency_key=KEY)).body == first.body
 
 
@@ -144,7 +144,7 @@ async def test_an_answer_that_has_run_out_is_not_given_even_before_it_is_purged(
 
 
 async def test_a_long_case_can_be_repeated_for_as_long_as_it_lives(store: Store) -> None:
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     first = await kit.open(idempotency_key=KEY, timeout="7d")
     kit.clock.advance(timedelta(days=7) - timedelta(seconds=1))
     assert (await kit.open(idempotency_key=KEY, timeout="7d")).body == first.body

@@ -19,7 +19,7 @@ from placet.protocol.verification import Evidence, SubmitPath, VerificationPolic
 from placet.reviews.approval.review_type import Approval
 from placet.reviews.registry import REVIEW_TYPES
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, desk_for_tests
+from placet.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, create_desk_for_tests
 from placet.testing.human import ScriptedHuman
 from tests.protocol.policies import evidence, policy, verified_evidence
 
@@ -93,7 +93,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.faults = Faults()
-        self.kit: DeskForTests = desk_for_tests(
+        self.kit: DeskForTests = create_desk_for_tests(
             store=FaultyStore(self.faults),
             signer=FaultySigner(self.faults),
             verifier=FaultyVerifier(self.faults),

@@ -17,7 +17,7 @@ from placet.protocol.duration import parse_duration
 from placet.protocol.versions import SPEC_VERSIONS
 from placet.reviews.registry import REVIEW_TYPES
 from placet.testing.clock import DAYBREAK
-from placet.testing.desk import ACME, ANONYMOUS, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, ANONYMOUS, DeskForTests, create_desk_for_tests
 from tests.protocol.policies import policy
 
 pytestmark = pytest.mark.anyio
@@ -133,7 +133,7 @@ async def test_a_timeout_is_read_in_every_notation(kit: DeskForTests, text: str,
 
 
 async def test_the_longest_timeout_is_a_setting(store: Store) -> None:
-    kit = desk_for_tests(store=store, limits=Limits(max_timeout_for=timedelta(days=30)))
+    kit = create_desk_for_tests(store=store, limits=Limits(max_timeout_for=timedelta(days=30)))
     await kit.open(timeout="30d")
     with pytest.raises(ValidationFailed, match="30d"):
         await kit.open(timeout="31d")
@@ -328,7 +328,7 @@ async def test_a_custom_type_offers_what_it_declares(kit: DeskForTests) -> None:
 
 
 async def test_a_server_without_callbacks_says_so(store: Store) -> None:
-    kit = desk_for_tests(store=store, sends_callbacks=False)
+    kit = create_desk_for_tests(store=store, sends_callbacks=False)
     with pytest.raises(ValidationFailed, match="no callbacks"):
         await kit.open(callback_url="https://agent.example/")
 

@@ -30,7 +30,7 @@ from placet.ports.outbox_store import Delivery, DeliveryFilter
 from placet.protocol.callback import verify_callback
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.courier import FORBIDDEN, NO_ANSWER, make_reply
-from placet.testing.desk import ACME, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, DeskForTests, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -219,7 +219,7 @@ async def test_delivery_of_a_dead_sender_is_retried_after_its_lease(kit: DeskFor
 async def test_two_senders_share_the_work(kit: DeskForTests) -> None:
     for _ in range(40):
         await answer_case(kit)
-    other = desk_for_tests(store=kit.store, clock=kit.clock, courier=kit.courier)
+    other = create_desk_for_tests(store=kit.store, clock=kit.clock, courier=kit.courier)
     made = await asyncio.gather(kit.outbox.run_once(), other.outbox.run_once())
     assert sum(made) == len(kit.courier.requests) == 40
 
@@ -267,7 +267,7 @@ class FailingStore(InMemorySqliteStore):
 
 
 async def test_a_store_that_fails_ends_the_round_and_loses_nothing() -> None:
-    kit = desk_for_tests(store=FailingStore())
+    kit = create_desk_for_tests(store=FailingStore())
     await answer_case(kit)
     with pytest.raises(Unavailable):
         await kit.outbox.run_once()

@@ -13,7 +13,7 @@ from placet.desk.case_limits import Limits
 from placet.errors import QuotaExceeded
 from placet.ports.case_store import OwnerUsage
 from placet.ports.store import Store
-from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, create_desk_for_tests
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,9 @@ class Seconds:
 
 
 def desk_with(store: Store, seconds: Seconds | None = None, **limits: int) -> DeskForTests:
-    return desk_for_tests(store=store, limits=Limits(**{**OFF, **limits}), monotonic=seconds or Seconds())
+    return create_desk_for_tests(
+        store=store, limits=Limits(**{**OFF, **limits}), monotonic=seconds or Seconds()
+    )
 
 
 async def refusal(kit: DeskForTests, **draft: Any) -> QuotaExceeded:
@@ -49,7 +51,7 @@ async def refusal(kit: DeskForTests, **draft: Any) -> QuotaExceeded:
 
 async def test_one_key_cannot_write_800_mb_in_20_seconds(store: Store) -> None:
     seconds = Seconds()
-    kit = desk_for_tests(store=store, monotonic=seconds)  # the default limits
+    kit = create_desk_for_tests(store=store, monotonic=seconds)  # the default limits
     size = len((await kit.open(context={"artifact": "x" * 250_000})).body)
     allowed = Limits().max_case_bytes_per_minute
     with kit.desk.quotas.reserve("acme", allowed - size):  # as many more such cases as fit
@@ -122,7 +124,7 @@ class SlowEvaluator:
 
 async def test_a_case_whose_schema_is_being_checked_counts(store: Store) -> None:
     slow = SlowEvaluator()
-    kit = desk_for_tests(store=store, limits=Limits(**{**OFF, "max_open_cases": 1}), evaluator=slow)
+    kit = create_desk_for_tests(store=store, limits=Limits(**{**OFF, "max_open_cases": 1}), evaluator=slow)
     call = {"id": "one", "name": "send", "arguments": {}, "schema": {"type": "object"}}
     first = asyncio.create_task(kit.open(context={"tool_calls": [call]}))
     await asyncio.wait_for(slow.asked.wait(), PATIENCE_S)

@@ -9,7 +9,7 @@ from placet.cases.case import Case
 from placet.cases.events import find_broken_link
 from placet.errors import ValidationFailed
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase, desk_for_tests
+from placet.testing.desk import ACME, ANONYMOUS, OTHER, DeskForTests, OpenedCase, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -155,7 +155,7 @@ class LossyStore(InMemorySqliteStore):
 
 async def test_a_chain_with_a_hole_ends_at_the_hole() -> None:
     store = LossyStore()
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     rounds = [await request_changes(kit)]
     for _ in range(4):
         rounds.append(await request_changes(kit, previous_case_id=rounds[-1].id))

@@ -15,7 +15,7 @@ from placet.signing.jws_signer import JwsSigner
 from placet.signing.keys import KeyRing, generate_key
 from placet.signing.verify import verify_result
 from placet.testing.clock import DAYBREAK
-from placet.testing.desk import ACME, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, DeskForTests, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ def signer(request: pytest.FixtureRequest) -> JwsSigner:
 
 @pytest.fixture
 def kit(store: Store, signer: JwsSigner) -> DeskForTests:
-    return desk_for_tests(store=store, signer=signer)
+    return create_desk_for_tests(store=store, signer=signer)
 
 
 async def request_changes_and_poll(kit: DeskForTests) -> dict[str, Any]:
@@ -99,10 +99,10 @@ async def test_another_servers_keys_prove_nothing(kit: DeskForTests) -> None:
 
 async def test_results_signed_before_a_rotation_still_verify(store: Store) -> None:
     ring = KeyRing.of([generate_key("ES256", now=DAYBREAK)])
-    kit = desk_for_tests(store=store, signer=JwsSigner(ring))
+    kit = create_desk_for_tests(store=store, signer=JwsSigner(ring))
     old = await request_changes_and_poll(kit)
     turned = JwsSigner(ring.rotate(now=kit.clock()))
-    new = await request_changes_and_poll(desk_for_tests(store=store, signer=turned))
+    new = await request_changes_and_poll(create_desk_for_tests(store=store, signer=turned))
     for polled in (old, new):
         assert verify_result(polled, turned.jwks()).action == "edit"
 
@@ -120,7 +120,7 @@ class BrokenSigner:
 
 
 async def test_answer_is_refused_if_signing_fails(store: Store) -> None:
-    kit = desk_for_tests(store=store, signer=BrokenSigner())
+    kit = create_desk_for_tests(store=store, signer=BrokenSigner())
     opened = await kit.open()
     with pytest.raises(ValidationFailed):
         await kit.human(opened).answer("approve")
@@ -143,7 +143,7 @@ async def test_while_every_turn_brings_answers_those_of_several_turns_are_signed
     store: Store,
 ) -> None:
     signer = CountingSigner()
-    kit = desk_for_tests(store=store, signer=signer)
+    kit = create_desk_for_tests(store=store, signer=signer)
     cases = [await kit.open() for _ in range(9)]
     await asyncio.gather(*(kit.human(case).answer("approve") for case in cases[:4]))
     late = [asyncio.create_task(kit.human(case).answer("approve")) for case in cases[4:7]]
@@ -157,7 +157,7 @@ async def test_while_every_turn_brings_answers_those_of_several_turns_are_signed
 
 async def test_a_quiet_desk_signs_at_once(store: Store) -> None:
     signer = CountingSigner()
-    kit = desk_for_tests(store=store, signer=signer)
+    kit = create_desk_for_tests(store=store, signer=signer)
     for _ in range(3):
         await kit.human(await kit.open()).answer("approve")
     assert signer.groups == [1, 1, 1]
@@ -165,7 +165,7 @@ async def test_a_quiet_desk_signs_at_once(store: Store) -> None:
 
 async def test_a_full_group_is_signed_while_more_answers_come(store: Store) -> None:
     signer = CountingSigner()
-    kit = desk_for_tests(store=store, signer=signer)
+    kit = create_desk_for_tests(store=store, signer=signer)
     cases = [await kit.open() for _ in range(MAX_BATCH + 1)]
     await asyncio.gather(*(kit.human(case).answer("approve") for case in cases))
     assert signer.groups == [MAX_BATCH, 1]

@@ -13,7 +13,7 @@ from placet.desk.sweep import BATCH
 from placet.errors import CaseNotFound, Unavailable
 from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.testing.desk import ACME, OTHER, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, OTHER, DeskForTests, create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -101,7 +101,7 @@ async def test_more_than_a_batch_is_swept_in_one_go(kit: DeskForTests) -> None:
 async def test_many_sweeps_at_once_move_each_case_once(kit: DeskForTests) -> None:
     cases = [await kit.open(timeout="1h") for _ in range(20)]
     kit.clock.advance(HOUR)
-    others = [desk_for_tests(store=kit.store, clock=kit.clock).sweep for _ in range(3)]
+    others = [create_desk_for_tests(store=kit.store, clock=kit.clock).sweep for _ in range(3)]
     moved = await asyncio.gather(*(sweep.run_once() for sweep in (kit.sweep, *others)))
     assert sum(moved) == 20
     for opened in cases:
@@ -126,7 +126,7 @@ async def test_a_case_closed_meanwhile_is_left_to_the_next_round() -> None:
                 await kit.human(opened).answer("approve")
             await super().update_case(commitment)
 
-    kit = desk_for_tests(store=Overtaken())
+    kit = create_desk_for_tests(store=Overtaken())
     opened = await kit.open(timeout="3h", reminder_at=(kit.clock() + HOUR).isoformat())
     kit.clock.advance(HOUR)
     assert await kit.sweep.run_once() == 0
@@ -140,7 +140,7 @@ async def test_one_case_that_cannot_be_written_does_not_keep_the_others() -> Non
                 raise Unavailable
             await super().update_case(commitment)
 
-    kit = desk_for_tests(store=HalfBroken())
+    kit = create_desk_for_tests(store=HalfBroken())
     stuck = await kit.open(timeout="30m")
     free = [await kit.open(timeout="1h") for _ in range(3)]
     kit.clock.advance(HOUR)
@@ -195,7 +195,7 @@ async def test_after_its_retention_a_case_is_gone_and_its_chain_still_holds(
 
 def with_retention(kit: DeskForTests, keep_for: timedelta) -> DeskForTests:
     """A server that starts later on the same store, with another setting."""
-    return desk_for_tests(store=kit.store, clock=kit.clock, limits=Limits(keep_for=keep_for))
+    return create_desk_for_tests(store=kit.store, clock=kit.clock, limits=Limits(keep_for=keep_for))
 
 
 async def test_a_longer_retention_keeps_closed_cases_and_holds_up_nothing_else(kit: DeskForTests) -> None:

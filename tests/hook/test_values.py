@@ -15,7 +15,7 @@ from placet.hook.feedback import Verdict
 from placet.hook.frozen_values import replace
 from placet.hook.interruption import create_interruption
 from placet.hook.json_text import decode_json, digest_json, encode_json
-from placet.testing.threads import full_checkpoint, new_thread
+from placet.testing.threads import create_full_checkpoint, create_thread
 
 CHANGES: dict[str, Any] = {
     "agent": "another",
@@ -86,7 +86,7 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_members() -> None:
     assert digest_json({"a": math.inf, "b": object}) == digest_json({"b": object, "a": math.inf})
 
 
-@pytest.mark.parametrize("read", [full_checkpoint("t"), new_thread("t"), Checkpoint(thread_id="t")])
+@pytest.mark.parametrize("read", [create_full_checkpoint("t"), create_thread("t"), Checkpoint(thread_id="t")])
 @pytest.mark.parametrize("changed", [(), *((name,) for name in CHANGES), tuple(CHANGES)])
 def test_a_thread_that_was_read_and_changed_is_written_as_it_is_now(
     read: Checkpoint, changed: tuple[str, ...]
@@ -99,7 +99,7 @@ def test_a_thread_that_was_read_and_changed_is_written_as_it_is_now(
 
 
 def test_a_thread_kept_by_an_earlier_version_is_read_as_it_was() -> None:
-    kept = full_checkpoint("t")
+    kept = create_full_checkpoint("t")
     assert kept.interruption is not None
     spelled = {**json.loads(kept.to_json()), "interruption": kept.interruption.to_dict()}
     assert Checkpoint.from_json(json.dumps(spelled), thread_id="t", rev=kept.rev, stage=kept.stage) == kept
@@ -122,7 +122,7 @@ def test_calls_of_one_tool_share_its_schema_and_others_keep_their_own() -> None:
 
 @pytest.mark.parametrize("place", [(), ("tool_feedbacks", 0)])
 def test_unknown_fields_of_waiting_calls_are_refused(place: tuple[Any, ...]) -> None:
-    spelled = json.loads(full_checkpoint("t").to_json())
+    spelled = json.loads(create_full_checkpoint("t").to_json())
     told = spelled["interruption"]
     for step in place:
         told = told[step]

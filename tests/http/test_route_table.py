@@ -88,7 +88,7 @@ def test_requests_to_every_route_are_counted_under_a_known_name(
 ) -> None:
     app = server.parts.app
     assert isinstance(app, PlacetApp)
-    assert {one.path for one in table if app.route_name(one.method, one.path) == "other"} <= {"/"}
+    assert {one.path for one in table if app.find_route_name(one.method, one.path) == "other"} <= {"/"}
 
 
 def test_routes_are_made_in_one_module_only() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from placet.cases.call_receipt import CallReceipt
-from placet.cases.case import Case, Decision, Offer, offer_digest
+from placet.cases.case import Case, Decision, Offer, compute_offer_digest
 from placet.cases.execution_outcomes import ExecutionOutcome
 from placet.desk.asker import Asker
 from placet.errors import BadRequest
@@ -60,7 +60,7 @@ def case_of(offer: Offer, **changes: Any) -> Case:
         "created_at": NOW - timedelta(minutes=20),
         "expires_at": NOW + timedelta(hours=2),
         "default_action": "skip",
-        "offer_digest": offer_digest(case_id, offer),
+        "offer_digest": compute_offer_digest(case_id, offer),
         "review_digests": (),
     }
     return Case(**{**known, **changes})

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from placet.cases.case import Case, Decision, Offer
 from placet.cases.commands import Erase, Expire, Respond
 from placet.cases.machine import apply
-from placet.cases.wire import CaseLinks, build_callback_body, build_human_input_required, poll_response
+from placet.cases.wire import CaseLinks, build_callback_body, build_human_input_required, build_poll_response
 from placet.errors import CaseNotFound
 from placet.protocol.inline_submit import SubmittedBy
 from placet.protocol.poll import Progress, RespondedBy, Result, Signature, Status, SubmissionContext
@@ -217,7 +217,7 @@ def make_full_poll(version: str, status: Status) -> dict[str, Any]:
         )
     if status is Status.COMPLETED:
         case = replace(case, decision=FULL_DECISION)
-    read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(poll_response(case)))
+    read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(build_poll_response(case)))
     return read
 
 
@@ -272,14 +272,14 @@ def test_internal_fields_are_not_sent() -> None:
 def test_an_expired_case_has_no_result_whatever_its_default_says() -> None:
     """Ruling 6: nothing is executed and nothing is made up."""
     case = replace(case_in_status(Status.PENDING)[0], default_action="approve")
-    body = poll_response(apply(case, ORDERS[Expire], now=ENDS_AT, salt="grain").case)
+    body = build_poll_response(apply(case, ORDERS[Expire], now=ENDS_AT, salt="grain").case)
     assert (body.status, body.default_action, body.result) == ("expired", "approve", None)
 
 
 def test_an_erased_result_is_not_found_rather_than_empty() -> None:
     case, _ = case_in_status(Status.COMPLETED)
     with pytest.raises(CaseNotFound):
-        poll_response(apply(case, ORDERS[Erase], now=ENDS_AT, salt="grain").case)
+        build_poll_response(apply(case, ORDERS[Erase], now=ENDS_AT, salt="grain").case)
 
 
 @pytest.mark.parametrize(
@@ -304,6 +304,6 @@ def test_a_callback_carries_the_result_exactly_as_the_poll_does() -> None:
     case, _ = case_in_status(Status.OPENED)
     step = apply(case, Respond(actor="person", decision=decision), now=OPENS_AT, salt="grain")
     body = msgspec.json.decode(build_callback_body(step.case, step.events[0]))
-    polled = msgspec.json.decode(msgspec.json.encode(poll_response(step.case)))
+    polled = msgspec.json.decode(msgspec.json.encode(build_poll_response(step.case)))
     assert body["result"] == polled["result"]
     assert body["completed_at"] == polled["completed_at"]

@@ -9,7 +9,7 @@ from placet.cases.case import Offer
 from placet.desk.draft import draft_from
 from placet.errors import BadRequest, InvalidAction, InvalidSubmission, ValidationFailed
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_review_type
-from placet.testing.desk import DeskForTests, desk_for_tests
+from placet.testing.desk import DeskForTests, create_desk_for_tests
 from tests.reviews.offers import offer
 
 pytestmark = pytest.mark.anyio
@@ -98,14 +98,14 @@ def test_an_approval_of_tool_calls_is_reviewed_call_by_call_and_any_other_as_bef
 async def test_calls_that_cannot_be_asked_are_refused_by_their_place(
     broken: dict[str, Any], complaint: str
 ) -> None:
-    kit = desk_for_tests()
+    kit = create_desk_for_tests()
     with pytest.raises(ValidationFailed, match=complaint) as caught:
         await kit.open(context=broken)
     assert caught.value.status == 400
 
 
 async def test_silence_never_approves_a_call() -> None:
-    kit = desk_for_tests()
+    kit = create_desk_for_tests()
     with pytest.raises(ValidationFailed, match="approve is not allowed"):
         await kit.open(context=context(), default_action="approve", allow_default_approve=True)
     opened = await kit.open(context=context(), default_action="reject")
@@ -263,7 +263,7 @@ def test_unknown_actions_and_data_are_refused() -> None:
 
 @pytest.fixture
 def kit() -> DeskForTests:
-    return desk_for_tests()
+    return create_desk_for_tests()
 
 
 async def test_a_button_in_a_chat_decides_all_calls(kit: DeskForTests) -> None:

@@ -9,7 +9,7 @@ from placet.errors import Unavailable
 from placet.server.background_tasks import BackgroundTasks
 from placet.server.streams import EventStreams
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.testing.desk import desk_for_tests
+from placet.testing.desk import create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 PATIENCE_S = 30
@@ -42,7 +42,7 @@ class PurgedStore(InMemorySqliteStore):
 
 async def test_what_is_over_is_removed_even_while_retention_cannot_be_caught_up_with() -> None:
     store = PurgedStore()
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     background_tasks = BackgroundTasks(
         desk=kit.desk, store=store, sweep=BrokenSweep(), outbox=kit.outbox, streams=EventStreams(kit.desk)
     )

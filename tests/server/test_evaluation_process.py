@@ -14,7 +14,7 @@ from placet.errors import InvalidSubmission, Unavailable, ValidationFailed
 from placet.reviews.registry import REVIEW_TYPES
 from placet.server import evaluation_process
 from placet.server.evaluation_process import EvaluationProcess
-from placet.testing.desk import desk_for_tests
+from placet.testing.desk import create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
 
@@ -92,7 +92,7 @@ async def test_a_worker_above_its_limits_refuses_the_answer_and_is_reaped(comman
 async def test_a_schema_that_takes_too_long_to_read_opens_no_case() -> None:
     calls = [{"id": "a", "name": "x", "arguments": {}, "schema": {"type": "object"}}]
     async with worker(command=HANGS, deadline_s=0.3) as process:
-        kit = desk_for_tests(evaluator=process)
+        kit = create_desk_for_tests(evaluator=process)
         with pytest.raises(ValidationFailed, match=r"tool_calls\[0\].schema cannot be used: .*too long"):
             await kit.open(context={"tool_calls": calls})
         assert await kit.store.list_due_cases(kit.clock() + timedelta(days=9_999), limit=1) == []
@@ -101,7 +101,7 @@ async def test_a_schema_that_takes_too_long_to_read_opens_no_case() -> None:
 async def test_a_known_schema_is_not_read_again() -> None:
     calls = [{"id": "a", "name": "x", "arguments": {}, "schema": {"type": "object"}}]
     async with worker() as process:
-        kit = desk_for_tests(evaluator=process)
+        kit = create_desk_for_tests(evaluator=process)
         await kit.open(context={"tool_calls": calls})
     await kit.open(context={"tool_calls": calls})
     with pytest.raises(Unavailable):

@@ -19,7 +19,7 @@ from placet.protocol.poll import RespondedBy
 from placet.relay.audit.retention import strip_bodies
 from placet.stores.sqlite import in_memory
 from placet.testing.clock import DAYBREAK
-from placet.testing.desk import ACME, DeskForTests, desk_for_tests
+from placet.testing.desk import ACME, DeskForTests, create_desk_for_tests
 from placet.testing.relay_samples import sample_audit
 from tests.desk.granting import LenientReviewType, call, create_grant, make_grant_service
 
@@ -29,8 +29,10 @@ MESSAGE = {"payload": {"method": "SendMessage", "requestBody": {"text": "hello"}
 
 async def fill(store: Store) -> DeskForTests:
     """Create cases in every state, with grants, and audit events of two tenants, whole and redacted."""
-    kit = desk_for_tests(store=store)
-    tools = desk_for_tests(store=store, clock=kit.clock, review_types={"approval": LenientReviewType()})
+    kit = create_desk_for_tests(store=store)
+    tools = create_desk_for_tests(
+        store=store, clock=kit.clock, review_types={"approval": LenientReviewType()}
+    )
     await kit.human(await kit.open()).answer("approve")
     await create_grant(tools)
     kit.clock.advance(kit.desk.limits.keep_for)
@@ -236,10 +238,10 @@ async def test_a_change_that_later_events_cover_is_found(
     monkeypatch: pytest.MonkeyPatch, path: str, value: str | None, problem: str
 ) -> None:
     store = open_memory_store()
-    opened = await desk_for_tests(store=store).open()
+    opened = await create_desk_for_tests(store=store).open()
     sql = "UPDATE cases SET state = CAST(json_set(CAST(state AS TEXT), ?, ?) AS BLOB)"
     content = tamper(serialize(store), (sql, (path, value)))
     assert content is not None
     changed = open_changed(monkeypatch, content)
-    await desk_for_tests(store=changed).desk.pass_on(opened.id, actor="person")
+    await create_desk_for_tests(store=changed).desk.pass_on(opened.id, actor="person")
     assert f"{opened.id}: {problem}" in await verify(changed)

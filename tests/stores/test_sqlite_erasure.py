@@ -11,7 +11,7 @@ import pytest
 from placet.stores.sqlite import SqliteStore
 from placet.stores.sqlite.connection import connect_reader
 from placet.stores.sqlite.group_commit import GroupCommitWriter
-from placet.testing.desk import DeskForTests, desk_for_tests
+from placet.testing.desk import DeskForTests, create_desk_for_tests
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,7 @@ async def play_cases(kit: DeskForTests, dice: random.Random) -> None:
 
 async def test_nothing_of_an_erased_case_is_left_in_the_files(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "cases.db")
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     await play_cases(kit, random.Random(7))
     assert set(count_marks(tmp_path)) == set(MARKS)
     kit.clock.advance(timedelta(hours=1))
@@ -64,7 +64,7 @@ async def test_nothing_of_an_erased_case_is_left_in_the_files(tmp_path: Path) ->
 
 async def test_the_log_is_cut_later_while_another_process_reads(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "cases.db")
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     await kit.open(context={"artifact": "what was shown"})
     reading = connect_reader(tmp_path / "cases.db")
     rows = reading.execute("SELECT id FROM cases UNION ALL SELECT 'another'")
@@ -86,7 +86,7 @@ def threads_of_stores() -> set[threading.Thread]:
 async def test_a_store_is_closed_once_nothing_cuts_its_log_any_more(tmp_path: Path) -> None:
     before = threads_of_stores()
     store = await SqliteStore.open(tmp_path / "cases.db")
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     await kit.open()
     reading = connect_reader(tmp_path / "cases.db")
     assert next(reading.execute("SELECT id FROM cases UNION ALL SELECT 'another'"))
@@ -101,7 +101,7 @@ async def test_a_store_is_closed_once_nothing_cuts_its_log_any_more(tmp_path: Pa
 
 async def test_a_log_that_is_cut_passes_for_no_write_of_another_process(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "cases.db")
-    kit = desk_for_tests(store=store)
+    kit = create_desk_for_tests(store=store)
     await kit.open()
     told: list[str | None] = []
     store.add_change_listener(told.append)

@@ -202,7 +202,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
 
     def suggestions(self, response: httpx.Response) -> tuple[ServiceSuggestion, ...]:
         """Return the service's suggestions for the next attempt, at most twice for the same call."""
-        return self._advice.next_suggestions(response)
+        return self._advice.list_next_suggestions(response)
 
     def pending(self) -> list[PendingCase]:
         """Return the cases in this agent's file that have not ended."""

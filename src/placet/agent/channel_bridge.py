@@ -125,7 +125,7 @@ class ChannelBridge:
 
     async def handle_interaction(self, press: Interaction) -> None:
         """Submit one interaction to its service, and reply with the result to the user."""
-        await self._answer(press, await self._reply(press))
+        await self._answer(press, await self._find_or_start_reply(press))
 
     async def aclose(self) -> None:
         """Finish the running submissions and close the connections."""
@@ -143,7 +143,7 @@ class ChannelBridge:
         self, heard: WebhookResult, press: Interaction, reply: Callable[[str], bytes]
     ) -> WebhookResult:
         """Reply in the webhook response, or later if the service takes longer than the platform waits."""
-        taking = self._start_task(self._reply(press))
+        taking = self._start_task(self._find_or_start_reply(press))
         await asyncio.wait({taking}, timeout=ACKNOWLEDGE_WITHIN_S)
         if taking.done():
             return replace(heard, body=reply(taking.result()))
@@ -165,7 +165,7 @@ class ChannelBridge:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _reply(self, press: Interaction) -> str:
+    async def _find_or_start_reply(self, press: Interaction) -> str:
         """Return the reply to an interaction; a repeated one waits for the same reply."""
         reply = self._replies.get(press.id)
         if reply is not None:

@@ -107,7 +107,7 @@ class PendingCases:
 
     def require_room(self) -> None:
         """Raise CaseNotSaved unless a case of ordinary size can be stored now."""
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             connection.execute(
                 "INSERT INTO pending (id, expires_at, sealed) VALUES ('', '', zeroblob(?))",
                 (_ORDINARY_CASE_BYTES,),
@@ -122,7 +122,7 @@ class PendingCases:
         row_id = _build_row_id(pending.case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(pending))
         expires_at = pending.case.expires_at.astimezone(UTC).isoformat()
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             connection.execute(
                 "INSERT INTO pending (id, expires_at, notified, sealed) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, sealed = excluded.sealed",
@@ -131,13 +131,13 @@ class PendingCases:
 
     def mark_notified(self, case: FollowedCase) -> None:
         """Record that the person has the link."""
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             connection.execute("UPDATE pending SET notified = 1 WHERE id = ?", (_build_row_id(case),))
 
     def claim_reminder(self, case: FollowedCase, at: datetime) -> bool:
         """Claim a reminder; return False if it or a later one was claimed before."""
         row_id, moment = _build_row_id(case), at.timestamp()
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             claimed = connection.execute(
                 "UPDATE pending SET reminded_up_to = ?"
                 " WHERE id = ? AND (reminded_up_to IS NULL OR reminded_up_to < ?)",
@@ -148,7 +148,7 @@ class PendingCases:
 
     def remove(self, case: FollowedCase) -> None:
         """Delete a case that has ended."""
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             connection.execute("DELETE FROM pending WHERE id = ?", (_build_row_id(case),))
 
     def list_pending(self) -> list[PendingCase]:
@@ -165,7 +165,7 @@ class PendingCases:
         """Store the action and audience of each button; raises for a case that is not pending."""
         row_id = _build_row_id(case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(pressable))
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             connection.executemany(
                 "INSERT INTO button (reference, id, action, pressable) VALUES (?, ?, ?, ?)",
                 [(reference, row_id, action, sealed) for reference, action in actions.items()],
@@ -193,7 +193,7 @@ class PendingCases:
         """Store the message that shows this case, so that it can be updated."""
         row_id = _build_row_id(case)
         sealed = self._encrypt(row_id, msgspec.msgpack.encode(message))
-        with self._writing() as connection:
+        with self._open_transaction() as connection:
             connection.execute("INSERT INTO ticket (id, sealed) VALUES (?, ?)", (row_id, sealed))
 
     def list_messages(self, case: FollowedCase) -> list[SentMessage]:
@@ -212,7 +212,7 @@ class PendingCases:
             self._connection.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _open_transaction(self) -> Iterator[sqlite3.Connection]:
         try:
             with self._lock, self._connection:
                 yield self._connection
@@ -363,7 +363,7 @@ def _decode_key(text: str, name: str) -> bytes:
     return key
 
 
-def default_path() -> Path:
+def get_default_path() -> Path:
     """Return the default path of the file of pending cases."""
     state = os.environ.get("XDG_STATE_HOME")
     folder = Path(state) if state else Path.home() / ".local" / "state"

@@ -37,7 +37,7 @@ class SuggestionLimit:
     def __init__(self) -> None:
         self._cycles: OrderedDict[str, int] = OrderedDict()
 
-    def next_suggestions(self, response: httpx.Response) -> tuple[ServiceSuggestion, ...]:
+    def list_next_suggestions(self, response: httpx.Response) -> tuple[ServiceSuggestion, ...]:
         """Return the suggestions in a response; they are untrusted text and not instructions."""
         call = f"{response.request.method} {response.request.url}"
         cycle = self._cycles.get(call, 0)

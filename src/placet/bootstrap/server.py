@@ -139,8 +139,8 @@ class ServerParts:
         self.renderer = PageRenderer(theme=theme)
         self.replies = PageReplies(self.addresses, theme)
         self.routes = self._build_routes(theme)
-        starlette_routes = self._build_route_server().starlette_routes(self.routes)
-        self.router = Router(routes=starlette_routes, redirect_slashes=False)
+        build_starlette_routes = self._build_route_server().build_starlette_routes(self.routes)
+        self.router = Router(routes=build_starlette_routes, redirect_slashes=False)
         self.app = _wrap_app(self._build_app(), settings)
 
     def _build_desk(
@@ -262,7 +262,7 @@ class ServerParts:
             authorize=relay.access.authorize,
             max_body_bytes=self.settings.limits.max_body_bytes,
         )
-        self.router.routes.extend(server.starlette_routes(relay.routes))
+        self.router.routes.extend(server.build_starlette_routes(relay.routes))
         self.routes += relay.routes
         self._mounted.update(relay.asgi_apps)
         self.relay = relay
@@ -344,7 +344,7 @@ class ServerParts:
         """Add the demo's pages, which create cases anonymously. For loopback only."""
         demo = DemoPages(desk=self.desk, example=_build_example, renderer=self.renderer, replies=self.replies)
         # Before the other routes: the demo's front page replaces the server's.
-        self.router.routes[:0] = self._build_route_server().starlette_routes(demo.routes())
+        self.router.routes[:0] = self._build_route_server().build_starlette_routes(demo.routes())
         self.routes += demo.routes()
         return demo
 

@@ -65,7 +65,7 @@ def digest_outline(body: bytes) -> str:
     return hashlib.sha256(_build_outline(body)).hexdigest()
 
 
-def link_digest(*values: Any) -> str:
+def compute_link_digest(*values: Any) -> str:
     """Return the digest of a row; `values` are its columns from `number` to `outline_digest`."""
     return hashlib.sha256(_encode(values)).hexdigest()
 
@@ -154,7 +154,7 @@ def _is_between(point: AuditPoint, earliest: AuditPoint, latest: AuditPoint) -> 
 
 def _compute_digest(row: ChainedAuditRow) -> str:
     place = (row.number, row.seq, row.previous, row.id, row.tenant)
-    return link_digest(*place, *row.columns, row.body_digest, row.outline_digest)
+    return compute_link_digest(*place, *row.columns, row.body_digest, row.outline_digest)
 
 
 def _has_recorded_body(row: ChainedAuditRow) -> bool:

@@ -114,13 +114,13 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not self.status.terminal
 
 
-def offer_digest(case_id: str, offer: Offer) -> str:
+def compute_offer_digest(case_id: str, offer: Offer) -> str:
     """Return the SHA-256 of the case id and exactly what is shown. An approval is bound to it."""
     shown = msgspec.json.encode([case_id, offer], order="deterministic")
     return hashlib.sha256(shown).hexdigest()
 
 
-def grant_digest(grant: Grant) -> str:
+def compute_grant_digest(grant: Grant) -> str:
     """Return the SHA-256 of what stays of a grant when the content of its case is erased."""
     kept = [grant.id, grant.owner, grant.tool, grant.agent, grant.uses, grant.used, grant.call_id]
     times = [grant.granted_at, grant.expires_at, grant.revoked_at]
@@ -129,4 +129,4 @@ def grant_digest(grant: Grant) -> str:
 
 def matches_digest(case: Case, offer: Offer) -> bool:
     """Return whether this is the offer that the case was created with."""
-    return offer.type == case.type and offer_digest(case.id, offer) == case.offer_digest
+    return offer.type == case.type and compute_offer_digest(case.id, offer) == case.offer_digest

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from placet.cases import events as log
-from placet.cases.case import Case, Offer, grant_digest, matches_digest
+from placet.cases.case import Case, Offer, compute_grant_digest, matches_digest
 from placet.cases.deadlines import get_due_at
 from placet.cases.events import Event, find_broken_link, matches_state
 from placet.cases.grant import Grant
@@ -215,7 +215,7 @@ def _find_grant_problems(case: Case, stored: StoredCase) -> Iterator[str]:
             yield f"The grant {grant_id} is missing."
     for grant_id, row in rows.items():
         digest = case.grant_digests.get(grant_id)
-        is_noted = digest == grant_digest(row.grant) if digest is not None else not case.grant_digests
+        is_noted = digest == compute_grant_digest(row.grant) if digest is not None else not case.grant_digests
         if not is_noted or not _is_recorded_content(case, row, logged.get(grant_id)):
             yield f"The grant {grant_id} is not what the events say."
 

@@ -78,7 +78,7 @@ def record(
     """Return a new event for the chain that ends in `previous`; `state` is the case after its last event."""
     data_digest = _digest_data(salt, data)
     state_digest = "" if state is None else _digest_data(salt, _encode(replace(state, chain=_UNKNOWN_CHAIN)))
-    digest = _link_digest(case_id, seq, type, at, actor, data_digest, previous, state_digest)
+    digest = _compute_link_digest(case_id, seq, type, at, actor, data_digest, previous, state_digest)
     return Event(
         case_id=case_id,
         seq=seq,
@@ -117,7 +117,7 @@ def matches_state(event: Event, state: bytes) -> bool:
 def _is_intact(event: Event) -> bool:
     if event.data is not None and event.data_digest != _digest_data(event.salt or "", event.data):
         return False
-    return event.digest == _link_digest(
+    return event.digest == _compute_link_digest(
         event.case_id,
         event.seq,
         event.type,
@@ -133,7 +133,7 @@ def _digest_data(salt: str, data: bytes) -> str:
     return hashlib.sha256(salt.encode() + b"\0" + data).hexdigest()
 
 
-def _link_digest(
+def _compute_link_digest(
     case_id: str,
     seq: int,
     type: str,

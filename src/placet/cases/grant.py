@@ -98,7 +98,7 @@ class GrantUse:
     """When the grant ends; the key is not needed after that."""
 
 
-def grant_agent_name(agent: Any, path: Iterable[str] = ()) -> str | None:
+def build_grant_agent_name(agent: Any, path: Iterable[str] = ()) -> str | None:
     """Return the name of an agent in a grant; it includes the agents around a nested agent."""
     return ">".join([agent, *path]) if isinstance(agent, str) and agent else None
 

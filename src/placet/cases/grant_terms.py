@@ -46,7 +46,7 @@ class GrantTerms(Struct, frozen=True, kw_only=True):
         }
 
 
-def grant_field_name(call_id: str) -> str:
+def build_grant_field_name(call_id: str) -> str:
     """Return the field name under which errors report problems with the grant of a call."""
     return f"grant.{call_id}"
 
@@ -164,4 +164,6 @@ def _read_duration(call_id: str, given: Any) -> timedelta:
 
 
 def _build_error(call_id: str, complaint: str) -> BadRequest:
-    return InvalidSubmission(f"{quote(call_id)}: {complaint}", fields={grant_field_name(call_id): complaint})
+    return InvalidSubmission(
+        f"{quote(call_id)}: {complaint}", fields={build_grant_field_name(call_id): complaint}
+    )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from placet.cases import events as log
 from placet.cases.call_receipt import select_new_receipts
-from placet.cases.case import Case, HandedBack, grant_digest
+from placet.cases.case import Case, HandedBack, compute_grant_digest
 from placet.cases.commands import (
     Cancel,
     Command,
@@ -259,11 +259,11 @@ def _record(
     )
 
 
-def _view(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
+def _record_view(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     return {"opened_at": now}, [(stream.OPENED, {"opened_at": now})]
 
 
-def _work(case: Case, command: Work, now: datetime) -> ChangesAndFacts:
+def _save_progress(case: Case, command: Work, now: datetime) -> ChangesAndFacts:
     if case.status is IN_PROGRESS and command.progress == case.progress:
         return {}, []  # pages save often; only changes are logged
     opened_at = case.opened_at or now
@@ -279,7 +279,7 @@ def _respond(case: Case, command: Respond, now: datetime) -> ChangesAndFacts:
     closed = {"decision": command.decision, "closed_at": now, **_CLEARED_ON_CLOSE}
     given = [(log.GRANT_GIVEN, {"grant": grant}) for grant in command.grants]
     if command.grants:
-        closed["grant_digests"] = {grant.id: grant_digest(grant) for grant in command.grants}
+        closed["grant_digests"] = {grant.id: compute_grant_digest(grant) for grant in command.grants}
     return closed, [*given, (stream.COMPLETED, {"completed_at": now, "result": command.decision.result})]
 
 
@@ -330,7 +330,7 @@ def _pass_on(case: Case, command: PassOn, now: datetime) -> ChangesAndFacts:
     return widened, [(log.PASSED_ON, data)]
 
 
-def _link(case: Case, command: Link, now: datetime) -> ChangesAndFacts:
+def _record_link(case: Case, command: Link, now: datetime) -> ChangesAndFacts:
     linked = {"next_case_id": command.next_case_id}
     return linked, [(log.LINKED, linked)]
 
@@ -351,7 +351,7 @@ def _revoke_grant(case: Case, command: RevokeGrant, now: datetime) -> ChangesAnd
 
 def _note_grant(case: Case, grant: Grant) -> Changes:
     """Return the change that makes the state cover the changed grant."""
-    return {"grant_digests": {**case.grant_digests, grant.id: grant_digest(grant)}}
+    return {"grant_digests": {**case.grant_digests, grant.id: compute_grant_digest(grant)}}
 
 
 def _report_calls(case: Case, command: ReportCalls, now: datetime) -> ChangesAndFacts:
@@ -384,8 +384,8 @@ def _erase(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
 
 
 _EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], ChangesAndFacts]] = {
-    View: _view,
-    Work: _work,
+    View: _record_view,
+    Work: _save_progress,
     Respond: _respond,
     Cancel: _cancel,
     HandBack: _hand_back,
@@ -393,7 +393,7 @@ _EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], ChangesAndFacts
     Expire: _expire,
     Remind: _remind,
     PassOn: _pass_on,
-    Link: _link,
+    Link: _record_link,
     UseGrant: _use_grant,
     RevokeGrant: _revoke_grant,
     ReportCalls: _report_calls,

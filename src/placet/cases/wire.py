@@ -87,7 +87,7 @@ def _build_wire_context(offer: Offer) -> dict[str, Any]:
     return {**context, "form": form_to_wire(parse_form(context["form"]))}
 
 
-def poll_response(case: Case) -> PollResponse:
+def build_poll_response(case: Case) -> PollResponse:
     """Return the poll response, with the fields of the case's state and protocol version."""
     return _POLLS[case.status](case)
 

@@ -95,7 +95,7 @@ class PlatformApi:
         """
         reply = await self._call_once(method, path, body, secret_path, timeout_s)
         for attempt in range(MAX_ATTEMPTS - 1):
-            delay_s = self._delay_s(reply, attempt)
+            delay_s = self._get_delay_s(reply, attempt)
             if not self._is_busy(reply) or delay_s is None or delay_s > max_wait_s:
                 break
             max_wait_s -= delay_s
@@ -111,7 +111,7 @@ class PlatformApi:
         """Close the connections."""
         await self._http.aclose()
 
-    def _delay_s(self, reply: PlatformReply, attempt: int) -> float | None:
+    def _get_delay_s(self, reply: PlatformReply, attempt: int) -> float | None:
         if reply.retry_after_s is not None or self._busy_delay_s is None:
             return reply.retry_after_s
         return self._busy_delay_s * 4.0**attempt

@@ -17,7 +17,7 @@ from msgspec import Struct
 from placet.agent import AsyncAgent, Expired, Notice, Outcome, PendingCase, PendingCases
 from placet.agent.base_agent import ORIGIN_EXAMPLE
 from placet.agent.channel_bridge import build_closure
-from placet.agent.pending_case_store import default_path
+from placet.agent.pending_case_store import get_default_path
 from placet.agent.trust import parse_origin
 from placet.channels import texts
 from placet.cli import results
@@ -230,7 +230,7 @@ class CaseWait:
     def _open_case_file(self) -> PendingCases:
         """Open the file of pending cases; if it cannot be written, use a temporary one."""
         try:
-            return _require_capacity(PendingCases(default_path()))
+            return _require_capacity(PendingCases(get_default_path()))
         except (OSError, CaseNotSaved, CaseFileUnavailable) as error:
             self.line.say(f"placet: {error}", "If this command ends, the wait cannot be resumed.")
         self._folder = tempfile.TemporaryDirectory(prefix="placet-")
@@ -340,7 +340,7 @@ async def _run_until_terminated(work: Coroutine[Any, Any, None]) -> None:
         ended = True
         task.cancel()
 
-    with _on_terminate(end):
+    with _call_on_terminate(end):
         try:
             await task
         except asyncio.CancelledError:
@@ -350,7 +350,7 @@ async def _run_until_terminated(work: Coroutine[Any, Any, None]) -> None:
 
 
 @contextmanager
-def _on_terminate(end: Callable[[], None]) -> Iterator[None]:
+def _call_on_terminate(end: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, end)
     try:

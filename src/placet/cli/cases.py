@@ -8,7 +8,7 @@ import click
 
 from placet.cases.case import Case
 from placet.cases.case_verification import StoredCase, find_problems, read_state
-from placet.cases.wire import poll_response
+from placet.cases.wire import build_poll_response
 from placet.cli.client_options import key_option, require_key, require_secure, server_option
 from placet.cli.command_group import CommandGroup
 from placet.cli.database import load_settings, run_with_store
@@ -119,7 +119,7 @@ def _print_as_json(stored: StoredCase, case: Case | None, problems: list[str]) -
     print_json(
         {
             "case_id": stored.id,
-            "case": poll_response(case) if case is not None and _has_content(case) else None,
+            "case": build_poll_response(case) if case is not None and _has_content(case) else None,
             "events": listed,
             "chain_holds": not problems,
             "problems": problems,

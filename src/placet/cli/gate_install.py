@@ -13,7 +13,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from placet.agent.pending_case_store import default_path
+from placet.agent.pending_case_store import get_default_path
 from placet.cli.gate_options import (
     DEFAULT_WAIT,
     HOST_MARGIN_S,
@@ -179,7 +179,7 @@ def _confirm(path: Path, before: str | None, after: str | None, yes: bool) -> bo
 
 def _find_copy(path: Path) -> Path:
     name = _digest(str(path.absolute()))[:32]
-    return default_path().parent / "gate" / f"{name}.json"
+    return get_default_path().parent / "gate" / f"{name}.json"
 
 
 def _read_copy(path: Path) -> SettingsCopy | None:

@@ -181,7 +181,7 @@ class PersonQuestion:
 
     def _use_grant(self) -> HostDecision | None:
         """Return an approval if a person has pre-approved this call. A failure covers nothing."""
-        from placet.cases.grant import grant_agent_name
+        from placet.cases.grant import build_grant_agent_name
         from placet.client import PlacetClient
 
         is_grantable = self._call.kind == "tool" and self._call.command is None
@@ -197,7 +197,7 @@ class PersonQuestion:
                 self._call.arguments,
                 key=key,
                 call_id=self._call.call_id or key,
-                agent=grant_agent_name(self._call.host, self._call.agents),
+                agent=build_grant_agent_name(self._call.host, self._call.agents),
                 thread_id=self._call.session or None,
             )
             if grant is not None:

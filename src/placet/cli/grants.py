@@ -15,7 +15,7 @@ from placet.desk import clock
 from placet.desk.grants import GrantService
 from placet.errors import CaseNotFound
 from placet.ports.store import Store
-from placet.server.grant_api import GrantView, grant_view
+from placet.server.grant_api import GrantView, build_grant_view
 from placet.text.characters import mark_hidden
 
 OPERATOR = "operator"
@@ -88,7 +88,7 @@ def revoke(grant_id: str, db: str | None, config: Path | None, as_json: bool) ->
     async def end(store: Store) -> GrantView:
         grants = GrantService(store=store, clock=clock.now, keep_for=settings.limits.keep_for)
         ended = await grants.revoke_as(grant_id, OPERATOR)
-        return grant_view(ended, now=clock.now())
+        return build_grant_view(ended, now=clock.now())
 
     ended = run_with_store(settings.db, end)
     if as_json:
@@ -101,7 +101,7 @@ async def _list_grants(store: Store, owner: str | None, *, live: bool, limit: in
     before: str | None = None
     now = clock.now()
     while len(found) < limit and (page := await store.list_grants(owner, before=before, limit=200)):
-        views = (grant_view(one, now=now) for one in page)
+        views = (build_grant_view(one, now=now) for one in page)
         found += [view for view in views if not live or view.state == "live"]
         before = page[-1].id
     return found[:limit]
@@ -111,7 +111,7 @@ async def _load_grant(store: Store, grant_id: str) -> GrantView:
     found = await store.get_grant(grant_id)
     if found is None:
         raise CaseNotFound(f"There is no grant {grant_id[:50]!r}.")
-    return grant_view(found, now=clock.now())
+    return build_grant_view(found, now=clock.now())
 
 
 def _list_lines(grant: GrantView) -> list[tuple[str, Any]]:

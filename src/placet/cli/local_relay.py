@@ -44,12 +44,12 @@ def build_operator_request(tenant: str | None) -> Callable[..., RelayRequest]:
 
 
 @asynccontextmanager
-async def _audit_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
+async def _open_audit_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
     yield AuditApi(store, StoredAuditLog(store, now=clock.now), now=clock.now).routes()
 
 
 @asynccontextmanager
-async def _registry_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
+async def _open_registry_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
     relay = settings.relay or RelaySettings()
     members = LiveRegistry(
         snapshot_from_settings(relay, os.environ),
@@ -69,7 +69,7 @@ async def _registry_routes(store: Store, settings: Settings) -> AsyncIterator[tu
 
 
 @asynccontextmanager
-async def _policy_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
+async def _open_policy_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
     relay = settings.relay or RelaySettings()
     settled = [] if relay.policies is None else read_settings_policies(relay.policies, now=clock.now())
     audit_log = StoredAuditLog(store, now=clock.now)
@@ -94,8 +94,8 @@ async def _policy_routes(store: Store, settings: Settings) -> AsyncIterator[tupl
 
 
 LOCAL_ROUTES: Mapping[str, LocalRoutes] = {
-    "audit": _audit_routes,
-    "policies": _policy_routes,
-    "registry": _registry_routes,
+    "audit": _open_audit_routes,
+    "policies": _open_policy_routes,
+    "registry": _open_registry_routes,
 }
 """By what they manage."""

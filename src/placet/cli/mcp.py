@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placet.agent import PendingCases
-from placet.agent.pending_case_store import default_path
+from placet.agent.pending_case_store import get_default_path
 from placet.channels.registry import MESSENGER_NAMES
 from placet.cli.client_options import (
     CommandFunction,
@@ -120,7 +120,7 @@ def mcp(
     key = require_key(key)
 
     async def main() -> None:
-        with closing(_open_case_file(path or default_path())) as cases:
+        with closing(_open_case_file(path or get_default_path())) as cases:
             messengers = run.open_messengers(vias, os.environ, cases)
             async with run.Questions(
                 server=server, key=key, cases=cases, trusted=trusted, messengers=messengers

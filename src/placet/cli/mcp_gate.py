@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placet.agent.pending_case_store import default_path
+from placet.agent.pending_case_store import get_default_path
 from placet.cli.client_options import key_option, require_key, server_option
 from placet.cli.mcp import HttpAddress, add_http_options, serve
 from placet.errors import SettingsError
@@ -117,7 +117,10 @@ async def _open_proxy(
     from placet.hook.savers.local import open_local_saver
 
     hook = read_policy(settings)
-    with closing(open_local_saver(_database_path(path))) as saver, PlacetClient(server, key) as client:
+    with (
+        closing(open_local_saver(_prepare_database_path(path))) as saver,
+        PlacetClient(server, key) as client,
+    ):
         async with McpUpstream(connect_to(target)) as upstream:
             proxy = ApprovalProxy(
                 upstream,
@@ -198,10 +201,10 @@ def _find_upstream(command: tuple[str, ...], url: str | None, settings: Mapping[
     return UpstreamServer(command=tuple(command), url=url)
 
 
-def _database_path(path: Path | None) -> Path:
+def _prepare_database_path(path: Path | None) -> Path:
     if path is not None:
         return path
-    default = default_path().with_name("mcp-gate.db")
+    default = get_default_path().with_name("mcp-gate.db")
     try:
         default.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -7,7 +7,7 @@ import click
 from msgspec.structs import replace
 
 from placet.agent import Outcome, PendingCase, PendingCases
-from placet.agent.pending_case_store import default_path
+from placet.agent.pending_case_store import get_default_path
 from placet.cli import results
 from placet.cli.case_waiting import CaseWait, WaitOptions, describe_outcome, follow, run, wait_options
 from placet.cli.command_group import CommandGroup
@@ -80,7 +80,7 @@ def forget(case_ids: tuple[str, ...], forget_all: bool, as_json: bool) -> None:
     if not case_ids and not forget_all:
         raise click.UsageError("Pass the ids of the cases to forget, or --all.")
     chosen = _list_all() if forget_all else [_find_case(case_id) for case_id in case_ids]
-    cases = PendingCases(default_path())
+    cases = PendingCases(get_default_path())
     try:
         for one in chosen:
             cases.remove(one.case)
@@ -120,7 +120,7 @@ def _with_channels(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:
     """Add the messengers that already show these cases, so that their messages are updated."""
     if not chosen:
         return how
-    cases = PendingCases(default_path())
+    cases = PendingCases(get_default_path())
     try:
         channels = [message.channel for one in chosen for message in cases.list_messages(one.case)]
     finally:
@@ -129,9 +129,9 @@ def _with_channels(chosen: list[PendingCase], how: WaitOptions) -> WaitOptions:
 
 
 def _list_all() -> list[PendingCase]:
-    if not default_path().exists():
+    if not get_default_path().exists():
         return []
-    cases = PendingCases(default_path())
+    cases = PendingCases(get_default_path())
     try:
         return cases.list_pending()
     finally:

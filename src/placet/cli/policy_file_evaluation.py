@@ -22,7 +22,7 @@ PATH = "message.parts[0].text"
 
 def evaluate_policies(policies: list[Policy], text: str, legs: list[Leg]) -> list[dict[str, Any]]:
     """Return a view of each leg; raise ValidationFailed for a policy that its detector does not accept."""
-    return [_view(leg, found, text) for leg, found in asyncio.run(_evaluate(policies, text, legs))]
+    return [_build_view(leg, found, text) for leg, found in asyncio.run(_evaluate(policies, text, legs))]
 
 
 async def _evaluate(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:
@@ -45,7 +45,7 @@ def _check_configs(policies: list[Policy], detectors: DetectorRegistry) -> None:
         detectors.check_config(one.config, f"policies[{index}].config")
 
 
-def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
+def _build_view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
     """Return a view of one leg. Matches are shown, since the text is the user's own."""
     (piece,) = found.mask([Scannable(PATH, text)])
     return {
@@ -57,8 +57,8 @@ def _view(leg: Leg, found: Evaluation, text: str) -> dict[str, Any]:
         "clean": _list_names(found.clean),
         "unchecked": [{"policy": one.applied.policy.name, "reason": one.reason} for one in found.unchecked],
         "notReached": _list_names(found.not_reached),
-        "findings": [_view_finding(msgspec.to_builtins(one)) for one in found.findings],
-        "nearMisses": [_view_finding(msgspec.to_builtins(one)) for one in found.near_misses],
+        "findings": [_build_finding_view(msgspec.to_builtins(one)) for one in found.findings],
+        "nearMisses": [_build_finding_view(msgspec.to_builtins(one)) for one in found.near_misses],
         "text": _make_encodable(piece.text),
     }
 
@@ -67,7 +67,7 @@ def _list_names(applied: tuple[AppliedPolicy, ...]) -> list[str]:
     return [one.policy.name for one in applied]
 
 
-def _view_finding(finding: dict[str, Any]) -> dict[str, Any]:
+def _build_finding_view(finding: dict[str, Any]) -> dict[str, Any]:
     """Return the finding with a text that can be encoded."""
     return {**finding, "text": _make_encodable(finding["text"])}
 

@@ -17,7 +17,9 @@ _DRAFT = ("name", "description", "config", "streaming", "validFrom", "validTo")
 
 def read_policies(file: Path) -> list[Policy]:
     """Return the policies of a TOML or JSON file; - is standard input. Raises `ValidationFailed`."""
-    return parse_policy_file(_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now())
+    return parse_policy_file(
+        _read_content(file), name=str(file), is_toml=file.suffix == ".toml", now=clock.now()
+    )
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def policy_to_json(policy: Policy) -> dict[str, Any]:
     return {name: written[name] for name in _DRAFT if name in written}
 
 
-def _content(file: Path) -> bytes:
+def _read_content(file: Path) -> bytes:
     try:
         return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:

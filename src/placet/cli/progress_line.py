@@ -69,7 +69,7 @@ class ProgressLine:
             self._last, self._trouble = notice, None
         if self.live:
             self._draw()
-            self._tick()
+            self._start_redrawing()
         elif self._last is not None:
             self._print_change(notice)
 
@@ -87,7 +87,7 @@ class ProgressLine:
         self.clear()
         self._last = None
 
-    def _tick(self) -> None:
+    def _start_redrawing(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._redraw())
 

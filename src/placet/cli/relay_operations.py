@@ -63,9 +63,11 @@ def run_registry(where: dict[str, Any], work: OperationsUse[T], *, create: bool 
     otherwise.
     """
     settings = load_settings(where["config"], db=where["db"]).settings
-    other = _name_other_server(settings)
+    other = _find_other_server(settings)
     server = (
-        where["server"] or (other if where["db"] is None else None) or _server_without_file(where, settings)
+        where["server"]
+        or (other if where["db"] is None else None)
+        or _find_server_without_file(where, settings)
     )
     if server is not None:
         return asyncio.run(run_on_server(server, where["key"], where["tenant"], work))
@@ -117,14 +119,14 @@ async def run_on_server(server: str, key: str | None, tenant: str | None, work: 
         return await work(operations)
 
 
-def _server_without_file(where: dict[str, Any], settings: Settings) -> str | None:
+def _find_server_without_file(where: dict[str, Any], settings: Settings) -> str | None:
     """Return the server of this machine if it is named with a key and its database cannot be used."""
     named = where["db"] is None and where["key"] and os.environ.get(SERVER)
     usable = is_available("relay") and has_database(settings.db)
     return settings.public_url if named and not usable else None
 
 
-def _name_other_server(settings: Settings) -> str | None:
+def _find_other_server(settings: Settings) -> str | None:
     """Return the server that the environment names if it is not that of the settings."""
     named = os.environ.get(SERVER, "").rstrip("/")
     return named if named not in ("", settings.public_url) else None

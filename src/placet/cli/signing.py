@@ -110,7 +110,7 @@ def verify_signature(
     """
     origins = _list_trusted_origins(trusted) if jwks is None else frozenset()
     poll = _read_document(source, key or _find_own_key(source))
-    named = _name_signer(poll)
+    named = _read_signer(poll)
     if jwks is None:
         _require_trusted(named, origins)
     verified = verify_result(poll, _read_document(jwks or named, None))
@@ -206,7 +206,7 @@ def _fetch(url: str, key: str | None) -> bytes:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise PlacetError(f"{url} could not be fetched: {error}.") from error
     if answer.status_code != 200:
-        refusal = PlacetError(f"{url} answered {answer.status_code}{_reason(answer)}")
+        refusal = PlacetError(f"{url} answered {answer.status_code}{_read_reason(answer)}")
         if answer.status_code == 401:
             refusal.add_note(NAME_A_KEY)
         raise refusal
@@ -218,7 +218,7 @@ def _require_secure(url: str) -> None:
         raise PlacetError(f"{url} is not https; keys and results are not fetched over plain http.")
 
 
-def _reason(answer: httpx.Response) -> str:
+def _read_reason(answer: httpx.Response) -> str:
     """Return the error message of a Placet server."""
     try:
         return f": {answer.json()['message']}"
@@ -226,7 +226,7 @@ def _reason(answer: httpx.Response) -> str:
         return "."
 
 
-def _name_signer(poll: Mapping[str, Any]) -> str:
+def _read_signer(poll: Mapping[str, Any]) -> str:
     result = poll.get("result")
     signature = result.get("signature") if isinstance(result, dict) else None
     signer = signature.get("signer") if isinstance(signature, dict) else None

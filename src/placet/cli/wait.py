@@ -9,7 +9,7 @@ import msgspec
 
 from placet.agent import PendingCase, PendingCases, read_case
 from placet.agent.flow import limit_response_time
-from placet.agent.pending_case_store import default_path
+from placet.agent.pending_case_store import get_default_path
 from placet.agent.responses import is_stream, select_credentials
 from placet.cli.case_waiting import CaseWait, WaitOptions, follow, run, wait_options
 from placet.cli.progress_line import UNKNOWN_DEADLINE_FOR
@@ -62,9 +62,9 @@ def wait(poll_url: str, headers: Headers, affirmative: tuple[str, ...], how: Wai
 
 def _find_saved_case(url: str) -> PendingCase | None:
     """Return the case with this poll URL or review link, as it was saved when this machine opened it."""
-    if not default_path().exists():
+    if not get_default_path().exists():
         return None
-    cases = PendingCases(default_path())
+    cases = PendingCases(get_default_path())
     try:
         saved = (one for one in cases.list_pending() if one.is_notified)
         return next((one for one in saved if url in (one.case.poll_url, one.case.review_url)), None)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from placet.cases.case import Case, Offer, Subject, offer_digest
+from placet.cases.case import Case, Offer, Subject, compute_offer_digest
 from placet.cases.case_reader import CaseReader
 from placet.cases.review_rules import ReviewRules
 from placet.cases.tokens import digest_token
@@ -111,7 +111,7 @@ def build_case(
         created_at=now,
         expires_at=expires_at,
         default_action=_choose_default_action(draft),
-        offer_digest=offer_digest(credentials.case_id, offer),
+        offer_digest=compute_offer_digest(credentials.case_id, offer),
         review_digests=(digest_token(credentials.review_token),),
         submit_digest=digest_token(credentials.submit_token) if offer.inline_actions else None,
         owner=owner,

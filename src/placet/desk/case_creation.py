@@ -191,7 +191,7 @@ class CaseCreator:
         lock = self._locks.setdefault(creation.case.previous_case_id or "", asyncio.Lock())
         async with lock:
             for _ in range(ATTEMPTS):
-                linked = replace(creation, link=await self._link(creation.case, principal))
+                linked = replace(creation, link=await self._link_previous(creation.case, principal))
                 try:
                     await self._store.create_case(linked)
                 except CaseConflict:
@@ -244,7 +244,7 @@ class CaseCreator:
             expires_at=max(case.expires_at, case.created_at + self._limits.replay_for),
         )
 
-    async def _link(self, case: Case, principal: Principal) -> CaseStep:
+    async def _link_previous(self, case: Case, principal: Principal) -> CaseStep:
         """Return the step that links the previous case to this one. Both must have the same owner."""
         previous = await self._store.get_case(case.previous_case_id or "")
         if previous is None or previous.owner != principal.name or previous.erased_at is not None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from placet.cases.case import Case, Offer
 from placet.cases.commands import Command, RevokeGrant, UseGrant
 from placet.cases.deadlines import get_due_at
-from placet.cases.grant import Grant, GrantUse, find_covering_grant, grant_agent_name
+from placet.cases.grant import Grant, GrantUse, build_grant_agent_name, find_covering_grant
 from placet.cases.grant_terms import read_terms
 from placet.cases.machine import apply
 from placet.desk import random_values
@@ -60,12 +60,12 @@ def build_grants(
             id=random_values.generate_grant_id(now),
             owner=case.owner or "",
             tool=terms.tool,
-            agent=grant_agent_name(offer.context.get("agent"), terms.path),
+            agent=build_grant_agent_name(offer.context.get("agent"), terms.path),
             patterns=terms.patterns,
             uses=terms.uses,
             granted_at=now,
             expires_at=now + terms.lasts_for,
-            granted_by=_name_person(answer),
+            granted_by=_get_person(answer),
             case_id=case.id,
             call_id=terms.call_id,
         )
@@ -97,7 +97,7 @@ class GrantService:
     async def use(self, call: GrantedCall, principal: Principal) -> Grant | None:
         """Use a grant for this call; return None if no grant covers it. A repeated request counts once."""
         owner = principal.name or ""
-        key, digest = _digest(call.key), _call_digest(call)
+        key, digest = _compute_digest(call.key), _compute_call_digest(call)
         for _ in range(ATTEMPTS):
             used = await self._store.get_grant_use(owner, key)
             if used is not None:
@@ -138,7 +138,7 @@ class GrantService:
 
     async def _revoke(self, grant: Grant, actor: str) -> Grant:
         for _ in range(ATTEMPTS):
-            async with self._turn(grant.case_id):
+            async with self._get_lock(grant.case_id):
                 case, current = await self._get_current(grant.id)
                 if current.revoked_at is not None:
                     return current
@@ -161,7 +161,7 @@ class GrantService:
         self, grant_id: str, call: GrantedCall, principal: Principal, key: str, digest: str
     ) -> Grant | None:
         """Use the grant once. Return None if it no longer covers the call; another one may."""
-        async with self._turn((await self._get_current(grant_id))[1].case_id):
+        async with self._get_lock((await self._get_current(grant_id))[1].case_id):
             case, grant = await self._get_current(grant_id)
             if not grant.covers(call.tool, call.arguments, agent=call.agent, now=self.now()):
                 return None
@@ -198,12 +198,12 @@ class GrantService:
             self._observe(update)
         return True
 
-    def _turn(self, case_id: str) -> asyncio.Lock:
+    def _get_lock(self, case_id: str) -> asyncio.Lock:
         """Return the lock of a case in this process; between processes, the case's version decides."""
         return self._turns.setdefault(case_id, asyncio.Lock())
 
 
-def _name_person(answer: Answer) -> str:
+def _get_person(answer: Answer) -> str:
     known = answer.responded_by
     return (known and (known.email or known.name)) or answer.actor
 
@@ -220,10 +220,10 @@ def _build_log_entry(call: GrantedCall, digest: str) -> dict[str, Any]:
     return {**logged, "arguments": call.arguments} if small else logged
 
 
-def _call_digest(call: GrantedCall) -> str:
+def _compute_call_digest(call: GrantedCall) -> str:
     shown = [call.id, call.tool, call.arguments, call.agent, call.thread_id]
     return hashlib.sha256(msgspec.json.encode(shown, order="deterministic")).hexdigest()
 
 
-def _digest(text: str) -> str:
+def _compute_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -154,12 +154,12 @@ def _describe_parameter(parameter: Parameter, schemas: ComponentSchemas) -> dict
         "in": parameter.location,
         "required": parameter.location == "path",
         "description": parameter.description,
-        "schema": schemas.schema_of(parameter.type),
+        "schema": schemas.build_schema(parameter.type),
     }
 
 
 def _describe_body(body: RequestBody, schemas: ComponentSchemas) -> dict[str, Any]:
-    schema = schemas.schema_of(body.model)
+    schema = schemas.build_schema(body.model)
     if body.rules:
         schema["allOf"] = list(body.rules)
     described = {"description": body.description} if body.description else {}
@@ -174,7 +174,7 @@ def _describe_reply(reply: RouteReply, schemas: ComponentSchemas) -> dict[str, A
     if headers:
         described["headers"] = headers
     if reply.model is not None:
-        content = _describe_content(schemas.schema_of(reply.model), reply.examples)
+        content = _describe_content(schemas.build_schema(reply.model), reply.examples)
         described["content"] = {reply.media: content}
     return described
 

@@ -34,7 +34,7 @@ class RouteServer:
         self._authorize = authorize
         self._max_body_bytes = max_body_bytes
 
-    def starlette_routes(self, routes: Iterable[Route]) -> list[StarletteRoute]:
+    def build_starlette_routes(self, routes: Iterable[Route]) -> list[StarletteRoute]:
         """Return one Starlette route for each path, those with fixed steps first.
 
         Raises SettingsError for a route that takes an API key and declares no scope.

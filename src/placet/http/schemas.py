@@ -29,7 +29,7 @@ class ComponentSchemas:
             if struct not in also_read:
                 components[names[struct]] = as_written(components[names[struct]], struct)
 
-    def schema_of(self, model: Any) -> Schema:
+    def build_schema(self, model: Any) -> Schema:
         """Return the schema of a model given to the constructor; a reference if it is named."""
         return dict(self._drawn[repr(model)])
 

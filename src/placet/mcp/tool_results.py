@@ -72,7 +72,7 @@ def describe_outcome(pending: PendingCase, outcome: Outcome) -> QuestionResult:
         reason=outcome.reason if isinstance(outcome, Cancelled) else None,
         review_url=None,
         expires_at=None,
-        next_step=_next_step_after(outcome),
+        next_step=_describe_next_step_after(outcome),
     )
 
 
@@ -96,7 +96,7 @@ def describe_open_question(
         reason=None,
         review_url=link,
         expires_at=case.expires_at.isoformat() if case.prompt else None,
-        next_step=_next_step_while_open(case.case_id, shown, link is not None),
+        next_step=_describe_next_step_while_open(case.case_id, shown, link is not None),
     )
 
 
@@ -119,7 +119,7 @@ def build_tool_result(answer: QuestionResult | QuestionList) -> CallToolResult:
     )
 
 
-def _next_step_after(outcome: Outcome) -> str:
+def _describe_next_step_after(outcome: Outcome) -> str:
     if isinstance(outcome, Expired):
         return (
             "Nobody answered in time, so nothing was decided or approved. Do not do what you asked about;"
@@ -137,7 +137,7 @@ def _next_step_after(outcome: Outcome) -> str:
     return "This answer is not a yes. Do not do what you asked about; tell the user what was answered."
 
 
-def _next_step_while_open(case_id: str, shown: LinkResponse, with_link: bool) -> str:
+def _describe_next_step_while_open(case_id: str, shown: LinkResponse, with_link: bool) -> str:
     check = f"call check_question with case_id {case_id}"
     if shown == "decline" or shown == "cancel":
         return (

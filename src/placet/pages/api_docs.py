@@ -100,11 +100,11 @@ def _describe_operation(
         summary=spec.get("summary", ""),
         description=spec.get("description", ""),
         parameters=tuple(map(_describe_parameter, parameters)),
-        body=tuple(_content_type(body)),
+        body=tuple(_list_content_types(body)),
         responses=tuple(
             DocumentedField(
                 name=str(status),
-                type=tuple(_content_type(_resolve(openapi, response))),
+                type=tuple(_list_content_types(_resolve(openapi, response))),
                 description=_resolve(openapi, response).get("description", ""),
             )
             for status, response in spec.get("responses", {}).items()
@@ -149,7 +149,7 @@ def _resolve(openapi: Mapping[str, Any], raw: Mapping[str, Any]) -> Mapping[str,
     return target if isinstance(target, Mapping) else {}
 
 
-def _content_type(holder: Mapping[str, Any]) -> Iterator[TypeName]:
+def _list_content_types(holder: Mapping[str, Any]) -> Iterator[TypeName]:
     content = holder.get("content", {})
     for media, described in list(content.items())[:1]:
         schema = described.get("schema", {})
@@ -172,7 +172,7 @@ def _list_type_names(schema: Any) -> Iterator[TypeName]:
         yield TypeName(text="list of ")
         yield from _list_type_names(schema.get("items", {}))
     else:
-        yield TypeName(text=_name_plain_type(schema))
+        yield TypeName(text=_format_plain_type(schema))
 
 
 def _join_types(choices: list[Any]) -> Iterator[TypeName]:
@@ -182,7 +182,7 @@ def _join_types(choices: list[Any]) -> Iterator[TypeName]:
         yield from _list_type_names(choice)
 
 
-def _name_plain_type(schema: Mapping[str, Any]) -> str:
+def _format_plain_type(schema: Mapping[str, Any]) -> str:
     given = schema.get("type", "anything")
     name = " or ".join(given) if isinstance(given, list) else str(given)
     return f"{name} ({schema['format']})" if "format" in schema else name

@@ -55,7 +55,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 def compare(before: Any, after: Any) -> Comparison:
     """Return what changed from one JSON value to another, with texts compared word by word."""
-    found = list(islice(_changes((), before, after), MAX_CHANGES + 1))
+    found = list(islice(_list_changes((), before, after), MAX_CHANGES + 1))
     shown: list[Change] = []
     room = MAX_SHOWN_LENGTH
     for change in found[:MAX_CHANGES]:
@@ -78,12 +78,12 @@ def _fit(pieces: tuple[Piece, ...], room: int) -> tuple[tuple[Piece, ...], int]:
     return tuple(fitting), room
 
 
-def _changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
+def _list_changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
     if len(path) < MAX_DEPTH and isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys([*before, *after]):
-            yield from _changes((*path, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
+            yield from _list_changes((*path, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
     elif len(path) < MAX_DEPTH and isinstance(before, list | tuple) and isinstance(after, list | tuple):
-        yield from _changes_in_list(path, list(before), list(after))
+        yield from _list_changes_in_list(path, list(before), list(after))
     elif isinstance(before, str) and isinstance(after, str):
         if before != after:
             yield _compare_texts(path, before, after)
@@ -92,7 +92,7 @@ def _changes(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
 
 
 def _list_replacements(path: ValuePath, before: Any, after: Any) -> Iterator[Change]:
-    removed, added = list(_leaves(path, before)), list(_leaves(path, after))
+    removed, added = list(_list_leaves(path, before)), list(_list_leaves(path, after))
     if len(removed) == len(added) == 1 and removed[0][0] == added[0][0]:
         yield _compare_leaves(path, Piece("removed", removed[0][1]), Piece("added", added[0][1]))
         return
@@ -107,23 +107,23 @@ def _compare_leaves(path: ValuePath, *pieces: Piece) -> Change:
     return Change(path=path, pieces=pieces, words=max(counts))
 
 
-def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
+def _list_leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
     inner: list[tuple[str | int, Any]] = []
     if value is not _ABSENT and len(path) < MAX_DEPTH:
         inner = list(value.items()) if isinstance(value, Mapping) else inner
         inner = list(enumerate(value)) if isinstance(value, list | tuple) else inner
     for key, part in inner:
-        yield from _leaves((*path, key), part)
+        yield from _list_leaves((*path, key), part)
     if not inner and value is not _ABSENT:
         yield path, value
 
 
-def _changes_in_list(path: ValuePath, before: list[Any], after: list[Any]) -> Iterator[Change]:
+def _list_changes_in_list(path: ValuePath, before: list[Any], after: list[Any]) -> Iterator[Change]:
     old, new = ([_encode(value) for value in values] for values in (before, after))
     for _, (a, b), (c, d) in _list_pair_ranges(find_matching_blocks(old, new), len(old), len(new)):
         numbered = zip_longest(range(a, b), range(c, d))
         for i, j in numbered:
-            yield from _changes(
+            yield from _list_changes(
                 (*path, i if j is None else j),
                 _ABSENT if i is None else before[i],
                 _ABSENT if j is None else after[j],

@@ -37,7 +37,7 @@ def fits(pattern: Any, value: Any) -> bool:
         return is_identical(pattern["exact"], value)
     if "glob" in pattern:
         return type(value) is str and is_storable(value) and matches(pattern["glob"], value)
-    return _within(pattern["from"], pattern["to"], value)
+    return _is_within(pattern["from"], pattern["to"], value)
 
 
 def find_pattern_error(pattern: Any) -> str | None:
@@ -211,7 +211,7 @@ def _count_steps(text: str, step: str) -> int:
     return text.replace(ESCAPE, "/").split("/").count(step)
 
 
-def _within(low: float, high: float, value: Any) -> bool:
+def _is_within(low: float, high: float, value: Any) -> bool:
     if not _is_number(value) or (isinstance(value, float) and type(low) is type(high) is int):
         return False
     return bool(low <= value <= high)

@@ -79,7 +79,7 @@ class PlacetApp:
         if scope["type"] != "http":
             await self._serve_lifespan(scope, receive, send)
             return
-        handler, argument, name = self._find(scope["method"], route_path(scope))
+        handler, argument, name = self._find(scope["method"], get_route_path(scope))
         if handler is None:
             await self._serve_asgi(scope, receive, send)
             return
@@ -89,10 +89,10 @@ class PlacetApp:
 
     def find_raw(self, scope: Scope) -> FoundHandler | None:
         """Return the handler that answers this request with one complete reply, or None."""
-        path = route_path(scope)
+        path = get_route_path(scope)
         handler, argument, name = self._find(scope["method"], path)
         if handler is None and hasattr(self._find_mounted(path), "reply"):
-            handler = self._reply_of_mounted
+            handler = self._get_reply_of_mounted
         return (handler, argument, name) if handler is not None else None
 
     async def reply(self, found: FoundHandler, scope: Scope, receive: Receive) -> RawReply | None:
@@ -117,7 +117,7 @@ class PlacetApp:
     async def _serve_asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve what sends its own reply: event streams, the relay, and everything behind the router."""
         began = time.perf_counter()
-        path = route_path(scope)
+        path = get_route_path(scope)
         _, argument, name = self._find(scope["method"], path)
         status = 0
 
@@ -157,7 +157,7 @@ class PlacetApp:
                 return app
         return None
 
-    async def _reply_of_mounted(self, scope: Scope, receive: Receive, path: str) -> RawReply:
+    async def _get_reply_of_mounted(self, scope: Scope, receive: Receive, path: str) -> RawReply:
         """Return the complete reply of a mounted application; raise StreamedReplyNeeded if it has none."""
         app: Any = self._find_mounted(path)
         found = await app.reply(scope, receive)
@@ -165,7 +165,7 @@ class PlacetApp:
             raise StreamedReplyNeeded
         return RawReply(*found)
 
-    def route_name(self, method: str, path: str) -> str:
+    def find_route_name(self, method: str, path: str) -> str:
         """Return the name under which requests to this path are counted; it holds no ids or tokens."""
         return self._find(method, path)[2]
 
@@ -196,7 +196,7 @@ class PlacetApp:
             )
 
     async def _refuse_method(self, scope: Scope, receive: Receive, _: str) -> RawReply:
-        path = route_path(scope)
+        path = get_route_path(scope)
         methods = self._fixed.get(path) or self._verbs[path.rpartition("/")[2]]
         raise MethodNotAllowed(allow=", ".join(methods))
 
@@ -212,7 +212,7 @@ class PlacetApp:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def route_path(scope: Scope) -> str:
+def get_route_path(scope: Scope) -> str:
     """Return the path below the point where this app is mounted."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from placet.cases.call_receipt import MAX_RECEIPTS, CallReceipt
 from placet.cases.case import Case
 from placet.cases.execution_outcomes import ExecutionOutcome
-from placet.cases.wire import poll_response
+from placet.cases.wire import build_poll_response
 from placet.desk import idempotency
 from placet.desk.access import require_scope
 from placet.desk.draft import CaseDraft, CaseId
@@ -404,7 +404,7 @@ class CaseApi(HttpApi):
         require_caller(principal, "cases:write")
         request = decode(_cancel_decoder, body) if body.strip() else CancelRequest()
         case = await self._desk.cancel(case_id, principal, reason=request.reason)
-        return build_json_reply(200, _encode(poll_response(case)))
+        return build_json_reply(200, _encode(build_poll_response(case)))
 
     @cases.declare(
         REPORT_CALLS,
@@ -502,4 +502,4 @@ def require_caller(principal: Principal, scope: str) -> None:
 
 
 def _summarize(case: Case) -> CaseSummary:
-    return CaseSummary(type=case.type, poll=poll_response(case), previous_case_id=case.previous_case_id)
+    return CaseSummary(type=case.type, poll=build_poll_response(case), previous_case_id=case.previous_case_id)

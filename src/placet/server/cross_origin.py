@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from placet.http.asgi import AsgiMessage, Header, RawReply, Receive, Scope, Send, read_header, send_reply
 from placet.protocol.service_paths import API, OPENAPI, WELL_KNOWN
-from placet.server.app import PlacetApp, route_path
+from placet.server.app import PlacetApp, get_route_path
 from placet.server.streams import EventStreams
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class CrossOriginApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; answer a preflight request of a listed origin."""
-        if scope["type"] != "http" or not route_path(scope).startswith(SHARED_PATHS):
+        if scope["type"] != "http" or not get_route_path(scope).startswith(SHARED_PATHS):
             await self._app(scope, receive, send)
             return
         headers = self._list_headers(read_header(scope, b"origin"))

@@ -126,7 +126,7 @@ class EndpointApi(HttpApi):
         Each has the secrets that sign its callbacks: two while a secret is being rotated.
         """
         endpoints = await self._desk.store.list_endpoints(request.principal.name or "")
-        return EndpointList(callbacks=tuple(self._view(one) for one in endpoints))
+        return EndpointList(callbacks=tuple(self._build_view(one) for one in endpoints))
 
     @callbacks.post(
         "/v1/callbacks",
@@ -157,7 +157,7 @@ class EndpointApi(HttpApi):
         await self._desk.require_callable(wanted.url)
         for _ in range(ATTEMPTS):
             with suppress(CaseConflict):  # someone else changed it at the same moment: read it again
-                return self._view(await self._save(wanted, request.principal.name or ""))
+                return self._build_view(await self._save(wanted, request.principal.name or ""))
         raise Unavailable()
 
     async def _save(self, request: EndpointRequest, owner: str) -> Endpoint:
@@ -222,7 +222,7 @@ class EndpointApi(HttpApi):
             raise CaseNotFound("Delivery not found.")
         return build_delivery_view(await self._outbox.replay(delivery.id))
 
-    def _view(self, endpoint: Endpoint) -> EndpointView:
+    def _build_view(self, endpoint: Endpoint) -> EndpointView:
         return EndpointView(
             url=endpoint.url,
             secrets=tuple(list_active_secrets(endpoint, self._desk.now())),

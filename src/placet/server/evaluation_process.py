@@ -80,7 +80,7 @@ class EvaluationProcess:
         process = await self._require_process()
         try:
             async with asyncio.timeout(self._deadline_s):
-                return await _exchange(process, request)
+                return await _send_and_read(process, request)
         except (TimeoutError, OSError, EOFError) as error:
             await self._stop()
             if self._closed:
@@ -127,7 +127,7 @@ class EvaluationProcess:
         await asyncio.shield(process.wait())
 
 
-async def _exchange(process: Process, request: bytes) -> EvaluationOutcome:
+async def _send_and_read(process: Process, request: bytes) -> EvaluationOutcome:
     if process.stdin is None:
         raise EOFError
     process.stdin.write(request)

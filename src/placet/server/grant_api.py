@@ -146,7 +146,8 @@ class GrantApi(HttpApi):
         query = request.read_query(GrantQuery)
         found = await self._grants.list_grants(request.principal, before=query.before, limit=query.limit)
         return GrantList(
-            grants=tuple(map(self._view, found)), next=found[-1].id if len(found) == query.limit else None
+            grants=tuple(map(self._build_view, found)),
+            next=found[-1].id if len(found) == query.limit else None,
         )
 
     @grants.declare(
@@ -179,7 +180,7 @@ class GrantApi(HttpApi):
             thread_id=wanted.thread_id,
         )
         grant = await self._grants.use(call, request.principal)
-        return UseReply(grant=None if grant is None else self._view(grant))
+        return UseReply(grant=None if grant is None else self._build_view(grant))
 
     @grants.declare(
         SHOW_GRANT,
@@ -192,7 +193,9 @@ class GrantApi(HttpApi):
 
         It says what it covers, who gave it, and how many uses are left.
         """
-        return self._view(await self._grants.get_owned_grant(request.path["grant_id"], request.principal))
+        return self._build_view(
+            await self._grants.get_owned_grant(request.path["grant_id"], request.principal)
+        )
 
     @grants.declare(
         REVOKE_GRANT,
@@ -207,13 +210,13 @@ class GrantApi(HttpApi):
 
         It covers no further calls. The event log records who revoked it. Revoking again changes nothing.
         """
-        return self._view(await self._grants.revoke(request.path["grant_id"], request.principal))
+        return self._build_view(await self._grants.revoke(request.path["grant_id"], request.principal))
 
-    def _view(self, grant: Grant) -> GrantView:
-        return grant_view(grant, now=self._grants.now())
+    def _build_view(self, grant: Grant) -> GrantView:
+        return build_grant_view(grant, now=self._grants.now())
 
 
-def grant_view(grant: Grant, *, now: datetime) -> GrantView:
+def build_grant_view(grant: Grant, *, now: datetime) -> GrantView:
     """Return a grant as the API shows it."""
     patterns = grant.patterns
     return GrantView(

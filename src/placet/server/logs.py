@@ -50,13 +50,13 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         moment = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
-        line = f"{moment}  {record.levelname.lower():<7}  {_on_one_line(record.getMessage())}"
+        line = f"{moment}  {record.levelname.lower():<7}  {_escape_control_characters(record.getMessage())}"
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
         return redact(line)
 
 
-def _on_one_line(text: str) -> str:
+def _escape_control_characters(text: str) -> str:
     """Escape control characters, which could forge a log line or change the terminal."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 

@@ -98,7 +98,7 @@ class PageReplies:
         self.cookies.set_case(request, response, case_id, cookie, int(SESSION_LIFETIME.total_seconds()))
         return response
 
-    def empty_reply(self) -> Response:
+    def build_empty_reply(self) -> Response:
         """Return an empty 204 response."""
         return Response(status_code=204, headers=HEADERS)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from placet.cases.case import Case
-from placet.cases.wire import poll_response
+from placet.cases.wire import build_poll_response
 from placet.desk.access import require_scope
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import RateLimited
@@ -63,7 +63,7 @@ class StatusPoll:
         except RateLimited as error:
             refused = build_error_reply(error)
             return refused._replace(headers=[*refused.headers, *self._describe_budget(0)])
-        body = _encode(poll_response(case))
+        body = _encode(build_poll_response(case))
         more: tuple[Header, ...] = (VARY, *self._describe_budget(left), *self._describe_pace(case))
         if len(body) >= MIN_COMPRESSED_BYTES and accepts_gzip(read_text_header(scope, b"accept-encoding")):
             # RFC 9110, 8.8.3.3: each encoding has a strong ETag of its own

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placet.cases.case import Case, Offer
-from placet.cases.wire import poll_response
+from placet.cases.wire import build_poll_response
 from placet.desk import idempotency
 from placet.desk.answer import Answer
 from placet.desk.review_desk import ReviewDesk
@@ -129,7 +129,7 @@ class ReviewPages(HttpApi):
         language = self._language(request)
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
-            cookie, step = self._access.begin_session(case, link), await self._resume_step(case)
+            cookie, step = self._access.begin_session(case, link), await self._find_step_to_resume(case)
             return self._replies.enter(request, case.id, cookie, step)
         case, offer = await self._desk.get_case_and_offer(case_id)
         session = await self._access.require_session(request, case)
@@ -143,7 +143,7 @@ class ReviewPages(HttpApi):
             case, offer, session, FormState(values=saved, step=place or 0), language
         )
 
-    async def _resume_step(self, case: Case) -> int | None:
+    async def _find_step_to_resume(self, case: Case) -> int | None:
         """Return the step to continue with, or None if the page has no steps."""
         _, offer = await self._desk.get_case_and_offer(case.id)
         draft = await self._desk.store.get_draft(case.id)
@@ -167,7 +167,7 @@ class ReviewPages(HttpApi):
         """Record that a reviewer has opened the page, as reported by its script."""
         post = await self._access.read_post(request)
         await self._desk.view(post.case.id, actor=post.session.actor)
-        return self._replies.empty_reply()
+        return self._replies.build_empty_reply()
 
     @pages.post("/review/{case_id}/respond", "answerOnPage")
     async def respond(self, request: Request) -> Response:
@@ -312,7 +312,7 @@ class ReviewPages(HttpApi):
             status, flat, extra = describe_error(error)
             headers = {name.decode(): value.decode() for name, value in extra}
             return Response(flat, status, {"cache-control": "no-store", **headers}, "application/json")
-        return build_json_response(poll_response(case))
+        return build_json_response(build_poll_response(case))
 
     async def _find_person(self, request: Request, session: CaseSession | None = None) -> RespondedBy | None:
         """Return who answers, if the service or the inbox knows; a link identifies no person."""

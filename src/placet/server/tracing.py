@@ -8,7 +8,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from placet.http.asgi import AsgiMessage, Receive, Scope, Send
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
-from placet.server.app import PlacetApp, route_path
+from placet.server.app import PlacetApp, get_route_path
 from placet.server.streams import EventStreams
 
 NAME = "placet"
@@ -45,7 +45,7 @@ class TracedApp:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        route = self._app.route_name(scope["method"], route_path(scope))
+        route = self._app.find_route_name(scope["method"], get_route_path(scope))
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
         attributes: dict[str, Any] = {"http.request.method": scope["method"], "http.route": route}
         with self._tracer.start_as_current_span(

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from placet.bootstrap.storage import open_memory_store
 from placet.cases.review_rules import ReviewRules
-from placet.cases.wire import poll_response
+from placet.cases.wire import build_poll_response
 from placet.desk import clock as system_clock
 from placet.desk.case_limits import Limits
 from placet.desk.case_urls import CaseUrls
@@ -83,11 +83,11 @@ class DeskForTests:
     async def poll(self, case_id: str, principal: Principal = ACME) -> dict[str, Any]:
         """Return the poll response, as JSON."""
         case = await self.desk.get_owned_case(case_id, principal)
-        read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(poll_response(case)))
+        read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(build_poll_response(case)))
         return read
 
 
-def desk_for_tests(
+def create_desk_for_tests(
     *,
     store: Store | None = None,
     clock: FakeClock | None = None,

@@ -29,11 +29,11 @@ class ScriptedHuman:
 
     async def read(self) -> Case:
         """Report that the page is open, as its script does."""
-        return await self._desk.view(self.case_id, actor=await self._name_actor())
+        return await self._desk.view(self.case_id, actor=await self._get_actor())
 
     async def type(self, values: dict[str, Any], *, progress: Progress | None = None, step: int = 0) -> Case:
         """Enter values without submitting them."""
-        actor = await self._name_actor()
+        actor = await self._get_actor()
         return await self._desk.save_progress(
             self.case_id, actor=actor, values=values, step=step, progress=progress
         )
@@ -53,7 +53,7 @@ class ScriptedHuman:
             action=action,
             data=data or {},
             path="browser_submit",
-            actor=await self._name_actor(),
+            actor=await self._get_actor(),
             evidence=tuple(evidence),
             replay_digest=replay_digest,
         )
@@ -81,13 +81,13 @@ class ScriptedHuman:
 
     async def pass_on(self, note: str | None = None) -> Self:
         """Pass the case on to a colleague, and return the colleague, who has a new link."""
-        link = await self._desk.pass_on(self.case_id, actor=await self._name_actor(), note=note)
+        link = await self._desk.pass_on(self.case_id, actor=await self._get_actor(), note=note)
         return type(self)(self._desk, link)
 
     async def hand_back(self, reason: str | None = None) -> Case:
         """Hand the case back without a decision."""
-        return await self._desk.hand_back(self.case_id, actor=await self._name_actor(), reason=reason)
+        return await self._desk.hand_back(self.case_id, actor=await self._get_actor(), reason=reason)
 
-    async def _name_actor(self) -> str:
+    async def _get_actor(self) -> str:
         _, link = await self._desk.admit(self.case_id, self.token)
         return f"link:{link[:12]}"

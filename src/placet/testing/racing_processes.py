@@ -9,7 +9,7 @@ from multiprocessing.synchronize import Barrier
 from placet.errors import CheckpointConflict, HookError
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.savers.saver import Saver
-from placet.testing.threads import new_thread
+from placet.testing.threads import create_thread
 
 TIMEOUT_S = 60.0
 CLAIMED = "claimed"
@@ -22,7 +22,7 @@ SaverTask = Callable[[Saver, str], object]
 def try_to_claim(saver: Saver, name: str) -> str:
     """Claim a new thread. Return `CLAIMED` or the name of the error."""
     try:
-        saver.claim(new_thread("claimed", name).next(stage="running"), lease_for=timedelta(hours=1))
+        saver.claim(create_thread("claimed", name).next(stage="running"), lease_for=timedelta(hours=1))
     except HookError as error:
         return type(error).__name__
     return CLAIMED

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
-from placet.cases.case import Case, Decision, Offer, offer_digest
+from placet.cases.case import Case, Decision, Offer, compute_offer_digest
 from placet.cases.commands import Command, Link, Respond
 from placet.cases.grant import Grant
 from placet.cases.machine import CaseStep, apply, begin
@@ -55,7 +55,7 @@ def sample_creation(
         "created_at": now,
         "expires_at": now + DAY,
         "default_action": "skip",
-        "offer_digest": offer_digest(case_id, offer),
+        "offer_digest": compute_offer_digest(case_id, offer),
         "review_digests": ("0" * 64,),
     }
     fresh = Case(id=case_id, owner=owner, **fields | changes)

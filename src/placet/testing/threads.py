@@ -41,12 +41,12 @@ HOSTILE_IDS = [
 ]
 
 
-def new_thread(thread_id: str, text: str = "Hello") -> Checkpoint:
+def create_thread(thread_id: str, text: str = "Hello") -> Checkpoint:
     """Return a thread with one message that was not saved yet."""
     return Checkpoint(thread_id=thread_id, messages=({"role": "user", "content": text},))
 
 
-def full_checkpoint(thread_id: str) -> Checkpoint:
+def create_full_checkpoint(thread_id: str) -> Checkpoint:
     """Return a paused thread with a value in every field."""
     calls = [
         ToolCall(id="call_1", name="write_file", arguments={"path": "a.txt", "size": [1, 0.5, None, True]}),

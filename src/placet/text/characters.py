@@ -172,10 +172,10 @@ def _belongs(found: re.Match[str]) -> bool:
     before = found.string[found.start() - 1 : found.start()]
     after = found.string[found.end() : found.end() + 1]
     if character in JOINERS:
-        return _both(_PICTOGRAPH, before, after) or _both(_CONNECTED_SCRIPT, before, after)
+        return _matches_both(_PICTOGRAPH, before, after) or _matches_both(_CONNECTED_SCRIPT, before, after)
     # A run of selectors carries a message for a program.
     return bool(before.strip()) and not is_hidden(before) and (not after or after not in EMOJI_STYLES)
 
 
-def _both(pattern: re.Pattern[str], before: str, after: str) -> bool:
+def _matches_both(pattern: re.Pattern[str], before: str, after: str) -> bool:
     return bool(pattern.match(before) and pattern.match(after))

@@ -15,7 +15,7 @@ from placet.hook.savers.langgraph import LangGraphSaver
 from placet.hook.savers.memory import MemorySaver
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.contracts.saver import HOUR, OpenSaver, SaverContract, SharedSaverContract, save_thread
-from placet.testing.threads import full_checkpoint
+from placet.testing.threads import create_full_checkpoint
 
 
 def connect(folder: Path) -> sqlite3.Connection:
@@ -110,7 +110,7 @@ def test_a_text_that_is_just_being_cleared_away_is_looked_for_again() -> None:
 
     checkpointer = Forgetting()
     saver = LangGraphSaver(checkpointer, claims=MemorySaver())
-    checkpoint = full_checkpoint("t")
+    checkpoint = create_full_checkpoint("t")
     saver.put(checkpoint)
     checkpointer.half = True
     kept = saver.get("t")

@@ -20,7 +20,7 @@ from placet.hook.savers.file import FileSaver
 from placet.hook.savers.saver import Saver
 from placet.hook.savers.sqlite import SqliteSaver
 from placet.testing.contracts.saver import HOUR, save_thread
-from placet.testing.threads import new_thread
+from placet.testing.threads import create_thread
 
 SOON = timedelta(milliseconds=50)
 KINDS: dict[str, Callable[..., Saver]] = {"file": FileSaver, "sqlite": SqliteSaver}
@@ -69,7 +69,7 @@ def test_a_lease_that_cannot_be_written_stays_as_it_was(saver: Saver) -> None:
     with limit_file_size(10), pytest.raises(Unavailable):
         saver.renew("thread", 1, lease_for=HOUR)
     with limit_file_size(10), pytest.raises(Unavailable):
-        saver.put(new_thread("other").next())
+        saver.put(create_thread("other").next())
     saver.claim(checkpoint.next(stage="running"), lease_for=HOUR)
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_file_is_missed_and_never_taken_for_a_new_thread(tmp_path: Pat
         with pytest.raises(Unavailable):
             saver.get("thread")
         with pytest.raises((Unavailable, CheckpointConflict)):
-            saver.put(new_thread("thread").next())
+            saver.put(create_thread("thread").next())
     path.write_bytes(whole)
     saver.put(checkpoint.next())
 

@@ -34,7 +34,7 @@ from placet.relay.tasks.access import TaskAccess
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.traffic.hold_courier import RelayCourier
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.testing.desk import desk_for_tests
+from placet.testing.desk import create_desk_for_tests
 from placet.text.characters import replace_unstorable
 from tests.relay.fakes import MemoryTaskRepository
 from tests.relay.policies.samples import build_regex_policy
@@ -52,7 +52,7 @@ class HolderKit:
     """Holds over a store of their own."""
 
     def __init__(self, store: InMemorySqliteStore) -> None:
-        self.desk = desk_for_tests(store=store)
+        self.desk = create_desk_for_tests(store=store)
         self.store = store
         self.tasks = MemoryTaskRepository()
         self.holds = HoldService(

@@ -35,7 +35,7 @@ def build_message(card: Card) -> dict[str, Any]:
     }
     actions = {
         "type": "actions",
-        "elements": [*_build_buttons(card), _link(lines.link_label, card.review_url)],
+        "elements": [*_build_buttons(card), _build_link_button(lines.link_label, card.review_url)],
     }
     return _build_body(lines, [until, actions], notice=lines.prompt)
 
@@ -114,7 +114,7 @@ def _build_buttons(card: Card) -> list[dict[str, Any]]:
     ]
 
 
-def _link(label: str, url: str) -> dict[str, Any]:
+def _build_link_button(label: str, url: str) -> dict[str, Any]:
     return {"type": "button", "action_id": LINK_ID, "text": _build_plain_text(label), "url": url}
 
 

@@ -54,7 +54,7 @@ class SocketMode:
         reader = asyncio.create_task(self._read_on(queue))
         try:
             while True:
-                yield await _next_interactions(queue, reader)
+                yield await _wait_for_interactions(queue, reader)
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
@@ -75,7 +75,7 @@ class SocketMode:
         greeted = False
         try:
             async with _create_session(url) as http, _connect(http, url) as socket:
-                while (envelope := await self._next(socket)) is not None:
+                while (envelope := await self._read_envelope(socket)) is not None:
                     greeted |= envelope.type == "hello"
                     if envelope.type == "disconnect":
                         _check_enabled(envelope)
@@ -89,7 +89,7 @@ class SocketMode:
             return greeted
         return greeted
 
-    async def _next(self, socket: aiohttp.ClientWebSocketResponse) -> SlackEnvelope | None:
+    async def _read_envelope(self, socket: aiohttp.ClientWebSocketResponse) -> SlackEnvelope | None:
         """Return the next message that can be parsed, or None at the end of the connection."""
         while True:
             message = await socket.receive(self._idle_timeout_s)
@@ -101,7 +101,9 @@ class SocketMode:
                 return envelope
 
 
-async def _next_interactions(queue: asyncio.Queue[Interactions], reader: asyncio.Task[None]) -> Interactions:
+async def _wait_for_interactions(
+    queue: asyncio.Queue[Interactions], reader: asyncio.Task[None]
+) -> Interactions:
     """Return the next interactions; after the last ones, raise the error that ended the reader."""
     getter = asyncio.create_task(queue.get())
     try:

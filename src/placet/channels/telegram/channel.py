@@ -127,7 +127,7 @@ class TelegramChannel:
         failures = 0
         while True:
             try:
-                updates = await self._updates(offset)
+                updates = await self._fetch_updates(offset)
             except Unreachable:
                 failures += 1
                 await self._sleep(calculate_backoff_s(failures))
@@ -159,7 +159,7 @@ class TelegramChannel:
             channel=self.name, conversation_id=place, message_id=str(message_id), sent_at=self._now()
         )
 
-    async def _updates(self, offset: int | None) -> list[TelegramUpdate]:
+    async def _fetch_updates(self, offset: int | None) -> list[TelegramUpdate]:
         after = {"offset": offset} if offset is not None else {}
         wanted = {"allowed_updates": ["callback_query"], "limit": MAX_UPDATES}
         body = {"timeout": self._poll_timeout_s, **wanted, **after}

@@ -49,11 +49,11 @@ def build_message(card: Card) -> MessageBody:
     buttons = _make_titles_unique(
         label_buttons(card, MAX_BUTTONS, label=MAX_BUTTON_TITLE_LENGTH, size=count_utf16_units)
     )
-    no_answer, link = texts.format_no_answer(card), _link_line(card)
+    no_answer, link = texts.format_no_answer(card), _format_link_line(card)
     if buttons and _count_space_beside(no_answer, link) >= MIN_QUESTION_LENGTH:
-        return _build_interactive(card, [no_answer, link], _reply_action(buttons))
+        return _build_interactive(card, [no_answer, link], _build_reply_action(buttons))
     if fits_link_button(card.review_url, MAX_LINK_LENGTH, schemes=("https",)):
-        return _build_interactive(card, [no_answer], _link_action(card))
+        return _build_interactive(card, [no_answer], _build_link_action(card))
     return _build_text(
         [
             _format_heading(card),
@@ -79,9 +79,9 @@ def build_reply(text: str) -> MessageBody:
 
 def build_template_message(card: Card, *, name: str, language: str) -> MessageBody:
     """Return the template message for a question, for a person who has not written for a day."""
-    rest = f"{texts.format_deadline(card)}. {texts.format_no_answer(card)} {_link_line(card)}"
+    rest = f"{texts.format_deadline(card)}. {texts.format_no_answer(card)} {_format_link_line(card)}"
     if count_utf16_units(rest) > TEMPLATE_LIMITS["rest"]:
-        rest = _link_line(card)
+        rest = _format_link_line(card)
     if count_utf16_units(rest) > TEMPLATE_LIMITS["rest"]:
         raise ChannelRefused("The review link is too long for a template in WhatsApp.")
     return _build_template(card, rest, name, language)
@@ -122,7 +122,7 @@ def _build_question(card: Card, most: int) -> str:
     return defuse_markup(truncate("\n\n".join(parts), most, size=count_utf16_units))
 
 
-def _link_line(card: Card) -> str:
+def _format_link_line(card: Card) -> str:
     return f"{texts.find_link_label(card)}: {card.review_url}"
 
 
@@ -141,12 +141,12 @@ def _make_titles_unique(buttons: Sequence[Button]) -> list[Button]:
     return named
 
 
-def _reply_action(buttons: Sequence[Button]) -> tuple[str, MessageBody]:
+def _build_reply_action(buttons: Sequence[Button]) -> tuple[str, MessageBody]:
     replies = [{"id": button.reference, "title": button.label} for button in buttons]
     return "button", {"buttons": [{"type": "reply", "reply": reply} for reply in replies]}
 
 
-def _link_action(card: Card) -> tuple[str, MessageBody]:
+def _build_link_action(card: Card) -> tuple[str, MessageBody]:
     label = truncate(texts.find_link_label(card), MAX_BUTTON_TITLE_LENGTH, size=count_utf16_units)
     return "cta_url", {"name": "cta_url", "parameters": {"display_text": label, "url": card.review_url}}
 

@@ -37,12 +37,12 @@ class Markdown:
     def __init__(self, writing: MarkupWriter, drawn: LinkMarkup) -> None:
         self._writing = writing
         self._links = drawn
-        self._parser = _parser()
+        self._parser = _create_parser()
         for rule in (
             *("text", "code_inline", "code_block", "fence", "image", "link_open", "link_close"),
             *("heading_open", "heading_close", "table_open", "table_close", "th_open", "td_open"),
         ):
-            cast(RendererHTML, self._parser.renderer).rules[rule] = getattr(self, f"_{rule}")
+            cast(RendererHTML, self._parser.renderer).rules[rule] = getattr(self, f"_render_{rule}")
         self._drawn: OrderedDict[str, str] = OrderedDict()
 
     def draw(self, text: str) -> Draw | None:
@@ -59,9 +59,9 @@ class Markdown:
             return None
         tops = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
         env["top"] = min(tops, default=1)
-        return lambda: self._cache_parts(text, self._blocks(tokens, env))
+        return lambda: self._cache_parts(text, self._render_blocks(tokens, env))
 
-    def _blocks(self, tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[str]:
+    def _render_blocks(self, tokens: Sequence[Token], env: dict[str, Any]) -> Iterator[str]:
         """Yield each block; empty strings between its lines let other requests run."""
         block: list[Token] = []
         for token in tokens:
@@ -86,24 +86,24 @@ class Markdown:
 
     # The parser's renderer calls each rule with tokens, position, options and environment.
 
-    def _text(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+    def _render_text(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         text = tokens[position].content
         inside_link = position > 0 and tokens[position - 1].type == "link_open"
         return self._writing.write_text(text) + (
             "" if inside_link else self._writing.write_link_warnings(text)
         )
 
-    def _code_inline(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+    def _render_code_inline(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         return f"<code>{self._writing.write_text(tokens[position].content)}</code>"
 
-    def _code_block(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+    def _render_code_block(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         return self._writing.write_scrolling_text(
             self._writing.write_text(tokens[position].content.rstrip("\n")), self._writing.t("Code")
         )
 
-    _fence = _code_block
+    _render_fence = _render_code_block
 
-    def _image(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+    def _render_image(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         address, alt = str(tokens[position].attrs.get("src", "")), tokens[position].content
         name = str(escape(alt)) if alt.strip() else self._writing.t("Image")
         shown = images.render_picture(address, name)
@@ -113,13 +113,17 @@ class Markdown:
         said = self._writing.t("Image not shown here: {what}", what=as_markup(f"{name} {where}"))
         return f'<span class="elsewhere">{said}</span>'
 
-    def _link_open(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
+    def _render_link_open(
+        self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]
+    ) -> str:
         address = str(tokens[position].attrs.get("href", ""))
-        inside = _inside_link(tokens, position)
+        inside = _list_tokens_in_link(tokens, position)
         env["links"].append((address, "".join(token.content for token in inside)))
         return f'<a href="{escape(address)}" {links.REL}>' if links.is_link(address) else ""
 
-    def _link_close(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
+    def _render_link_close(
+        self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]
+    ) -> str:
         address, text = env["links"].pop()
         if not links.is_link(address):
             shown = self._writing.write_inline(address)
@@ -138,34 +142,36 @@ class Markdown:
             f' <small class="link-warning">{self._writing.write_message(warning)}</small>' for warning in said
         )
 
-    def _heading_open(self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]) -> str:
+    def _render_heading_open(
+        self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]
+    ) -> str:
         wanted = TOP_HEADING + int(tokens[position].tag[1]) - env["top"]
         env["last"] = min(wanted, env["last"] + 1, MAX_HEADING_LEVEL)
         return f'<h{env["last"]} dir="auto">'
 
-    def _heading_close(
+    def _render_heading_close(
         self, tokens: Sequence[Token], position: int, options: Any, env: dict[str, Any]
     ) -> str:
         return f"</h{env['last']}>\n"
 
-    def _table_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+    def _render_table_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         name = self._writing.t("Table")
         return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}"><table>'
 
-    def _table_close(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+    def _render_table_close(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
         return "</table></div>\n"
 
-    def _th_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
-        return f'<th scope="col"{_side(tokens[position])}>'
+    def _render_th_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+        return f'<th scope="col"{_render_alignment(tokens[position])}>'
 
-    def _td_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
-        return f"<td{_side(tokens[position])}>"
+    def _render_td_open(self, tokens: Sequence[Token], position: int, *_: Any) -> str:
+        return f"<td{_render_alignment(tokens[position])}>"
 
 
-def _parser() -> MarkdownIt:
+def _create_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False, "linkify": False})
     parser.enable(["table", "strikethrough"])
-    parser.disable(["inline", "text_join"])  # _blocks runs these for each block
+    parser.disable(["inline", "text_join"])  # _render_blocks runs these for each block
     # Links are checked when they are rendered, as written.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]
     parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
@@ -182,7 +188,7 @@ def _is_modest(text: str) -> bool:
     )
 
 
-def _inside_link(tokens: Sequence[Token], position: int) -> list[Token]:
+def _list_tokens_in_link(tokens: Sequence[Token], position: int) -> list[Token]:
     inside = []
     for token in tokens[position + 1 :]:
         if token.type == "link_close":
@@ -191,6 +197,6 @@ def _inside_link(tokens: Sequence[Token], position: int) -> list[Token]:
     return inside
 
 
-def _side(token: Token) -> str:
+def _render_alignment(token: Token) -> str:
     """Return the class of right-aligned cells; the page's CSP forbids inline styles."""
     return ' class="number"' if "right" in str(token.attrs.get("style", "")) else ""

@@ -75,17 +75,17 @@ class ValueRenderer:
         self._yes, self._no = self.writing.t("Yes"), self.writing.t("No")
         self._nothing = f'<span class="nothing">{self.writing.t("nothing")}</span>'
         self._number = lru_cache(CACHE_SIZE, typed=True)(lambda value: str(escape(language.number(value))))
-        self._dated = lru_cache(CACHE_SIZE)(self._date)
+        self._dated = lru_cache(CACHE_SIZE)(self._render_date)
         self._known_name = lru_cache(CACHE_SIZE)(self._make_name)
         self._unnamed = self._make_name("")
         self._by_type: dict[type, Callable[[Any, int, RemainingParts, KeyLabel], Shown]] = {
-            str: self._text,
-            bool: self._yes_or_no,
-            int: self._amount,
-            float: self._amount,
-            dict: self._mapping,
-            list: self._list,
-            tuple: self._list,
+            str: self._render_text,
+            bool: self._render_boolean,
+            int: self._render_number,
+            float: self._render_number,
+            dict: self._render_mapping,
+            list: self._render_list,
+            tuple: self._render_list,
         }
 
     # Called by templates
@@ -96,7 +96,7 @@ class ValueRenderer:
 
     def facts(self, values: Mapping[str, Any]) -> Markup:
         """Return an object as labelled facts, or "nothing" if it is empty."""
-        return as_markup(self._facts(values, 0, RemainingParts()) if values else self._nothing)
+        return as_markup(self._render_facts(values, 0, RemainingParts()) if values else self._nothing)
 
     def pieces(self, values: Mapping[str, Any]) -> Iterator[Markup]:
         """Yield the facts in pieces for a template to loop over, so that other requests can run."""
@@ -122,11 +122,11 @@ class ValueRenderer:
     def _render_artifact(
         self, value: Any, context: Mapping[str, Any], service: str | None
     ) -> tuple[str, frozenset[str]]:
-        label, content_type = self._caption(context) or self._image_name(service), None
+        label, content_type = self._find_caption(context) or self._describe_image(service), None
         if isinstance(value, str) and value.strip():
             key = next((key for key, part in context.items() if part is value), "artifact")
             found, hints = find_content_type(context, key, value)
-            preview = self._preview(found, value, label) if found else None
+            preview = self._render_preview(found, value, label) if found else None
             if preview:
                 return preview[0], hints
             content_type = type_from_name(key)
@@ -168,22 +168,22 @@ class ValueRenderer:
         if value is None:
             return self._nothing, False
         if isinstance(value, Mapping):
-            return self._mapping(value, depth, room, name)
+            return self._render_mapping(value, depth, room, name)
         if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-            return self._list(value, depth, room, name)
-        return self._text(str(value), depth, room, name)
+            return self._render_list(value, depth, room, name)
+        return self._render_text(str(value), depth, room, name)
 
-    def _yes_or_no(self, value: bool, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
+    def _render_boolean(self, value: bool, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         return (self._yes if value else self._no), False
 
-    def _amount(self, value: float, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
+    def _render_number(self, value: float, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if -10_000 < value < 10_000 and type(value) is int:
             return str(value), False
         return (self._number(value) if name.amount else str(value)), False
 
-    def _text(self, text: str, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
+    def _render_text(self, text: str, depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if name.content_type is not None and text and not text.isspace():
-            shown = self._preview(name.content_type, text, name.label)
+            shown = self._render_preview(name.content_type, text, name.label)
             if shown:
                 return shown
         if _SIMPLE.fullmatch(text) and not text.startswith(_ADDRESS):
@@ -198,15 +198,15 @@ class ValueRenderer:
         if look in ("day", "moment"):
             return self._dated(text), False
         content_type = self.previews.recognise(text) if name.content_type is None else None
-        shown = None if content_type is None else self._preview(content_type, text, name.label)
+        shown = None if content_type is None else self._render_preview(content_type, text, name.label)
         if shown:
             return shown
         if look == "lines":
             return self.writing.write_lines(text) + self.writing.write_link_warnings(text), True
         return f"<bdi>{self.writing.write_text(text)}</bdi>{self.writing.write_link_warnings(text)}", False
 
-    def _preview(self, content_type: ContentType, text: str, alt: str) -> Shown | None:
-        return self.previews.show(content_type, text, _attribute(alt) or self._image_name(None))
+    def _render_preview(self, content_type: ContentType, text: str, alt: str) -> Shown | None:
+        return self.previews.show(content_type, text, _strip_markup(alt) or self._describe_image(None))
 
     def link(self, address: str) -> str:
         """Return a URL as a link that shows its host, with warnings about it."""
@@ -221,7 +221,7 @@ class ValueRenderer:
             f'<a href="{escape(address)}" {links.REL}>{shown}</a>{self.writing.write_link_warnings(address)}'
         )
 
-    def _date(self, text: str) -> str:
+    def _render_date(self, text: str) -> str:
         moment = display_forms.parse_moment(text)
         day = display_forms.parse_day(text)
         said = self._language.exact(moment) if moment else self._language.day(day) if day else text
@@ -230,27 +230,31 @@ class ValueRenderer:
     def _make_name(self, key: str) -> KeyLabel:
         return KeyLabel(key, self.writing.write_text(display_forms.format_label(key)))
 
-    def _image_name(self, service: str | None) -> str:
+    def _describe_image(self, service: str | None) -> str:
         if service:
             return self.writing.t("Image from {service}", service=mark_hidden(service))
         return self.writing.t("Image")
 
     # Objects
 
-    def _mapping(self, values: Mapping[str, Any], depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
+    def _render_mapping(
+        self, values: Mapping[str, Any], depth: int, room: RemainingParts, name: KeyLabel
+    ) -> Shown:
         if not values:
             return self._nothing, False
-        shown = self._facts(values, depth, room, name.label)
+        shown = self._render_facts(values, depth, room, name.label)
         if depth >= FOLD_DEPTH and len(values) >= FOLD_PARTS:
             count = self.writing.tn("{count} field", "{count} fields", len(values))
             return self.writing.write_fold(count, shown), True
         return shown, True
 
-    def _facts(self, values: Mapping[str, Any], depth: int, room: RemainingParts, alt: str = "") -> str:
+    def _render_facts(
+        self, values: Mapping[str, Any], depth: int, room: RemainingParts, alt: str = ""
+    ) -> str:
         types, taken = find_hinted_types(values)
         if types and len(values) == len(taken) + 1:
             only = next(iter(types))
-            preview = self._preview(types[only], values[only], alt)
+            preview = self._render_preview(types[only], values[only], alt)
             if preview:
                 return preview[0]
         rows = []
@@ -259,19 +263,25 @@ class ValueRenderer:
                 continue
             if room.left <= 0 or depth > MAX_DEPTH:
                 rest = dict(list(values.items())[number:])
-                rows.append(f'<div class="wide"><dt></dt><dd>{self._as_text(rest, len(rest))}</dd></div>')
+                rows.append(
+                    f'<div class="wide"><dt></dt><dd>{self._render_as_text(rest, len(rest))}</dd></div>'
+                )
                 break
             room.take()
             name = self.name(key if type(key) is str else str(key))
             content_type = types.get(key, name.picture)
-            preview = None if content_type is None else self._preview_value(content_type, value, name, values)
+            preview = (
+                None
+                if content_type is None
+                else self._render_value_preview(content_type, value, name, values)
+            )
             shown, wide = preview or self._render(value, depth + 1, room, name)
             rows.append(f"{name.wide if wide else name.short}{shown}</dd></div>")
-        rows.append(self._what_changed(values, room))
+        rows.append(self._render_text_change(values, room))
         css = "facts deep" if depth > FOLD_DEPTH else "facts"
         return f'<dl class="{css}">{"".join(rows)}</dl>'
 
-    def _what_changed(self, values: Mapping[str, Any], room: RemainingParts) -> str:
+    def _render_text_change(self, values: Mapping[str, Any], room: RemainingParts) -> str:
         """Return another fact if an object holds two versions of a text."""
         pair = find_versions(values)
         if pair is None or room.left <= 0:
@@ -280,15 +290,15 @@ class ValueRenderer:
         shown = render_changes(self.writing, *pair)
         return f'<div class="wide"><dt>{self.writing.t("What changed")}</dt><dd>{shown}</dd></div>'
 
-    def _preview_value(
+    def _render_value_preview(
         self, content_type: ContentType, value: Any, name: KeyLabel, beside: Mapping[str, Any]
     ) -> Shown | None:
         if not isinstance(value, str) or not value.strip():
             return None
-        alt = self._caption(beside) if content_type.name == "image" else ""
-        return self._preview(content_type, value, alt or name.label)
+        alt = self._find_caption(beside) if content_type.name == "image" else ""
+        return self._render_preview(content_type, value, alt or name.label)
 
-    def _caption(self, values: Mapping[str, Any]) -> str:
+    def _find_caption(self, values: Mapping[str, Any]) -> str:
         """Return the text beside an image that describes it."""
         texts = (values.get(key) for key in CAPTIONS)
         return next(
@@ -297,19 +307,19 @@ class ValueRenderer:
 
     # Lists
 
-    def _list(self, values: Sequence[Any], depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
+    def _render_list(self, values: Sequence[Any], depth: int, room: RemainingParts, name: KeyLabel) -> Shown:
         if not values:
             return self._nothing, False
         if room.left <= 0 or depth > MAX_DEPTH:
-            return self._as_text(values, len(values)), True
+            return self._render_as_text(values, len(values)), True
         look = display_forms.choose_list_form(values)
         if look == "table":
-            return self._table(values, depth, room), True
+            return self._render_table_or_items(values, depth, room), True
         if look == "items":
-            return self._items(values, depth, room, name, '<ul class="items">', "</ul>"), False
-        return self._items(values, depth, room, name, '<ol class="entries">', "</ol>"), True
+            return self._render_items(values, depth, room, name, '<ul class="items">', "</ul>"), False
+        return self._render_items(values, depth, room, name, '<ol class="entries">', "</ol>"), True
 
-    def _items(
+    def _render_items(
         self, values: Sequence[Any], depth: int, room: RemainingParts, name: KeyLabel, start: str, end: str
     ) -> str:
         parts: list[str] = []
@@ -324,20 +334,22 @@ class ValueRenderer:
             counted = start.replace(">", f' start="{SHOWN_ROWS + 1}">') if start.startswith("<ol") else start
             inside = f"{counted}{''.join(rest)}{end}" if rest else ""
             inside += self._render_rest(values, shown)
-            return f"{start}{''.join(head)}{end}{self._all(len(values), inside)}"
+            return f"{start}{''.join(head)}{end}{self._fold_items(len(values), inside)}"
         return f"{start}{''.join(parts)}{end}{self._render_rest(values, shown)}"
 
-    def _all(self, count: int, inside: str) -> str:
+    def _fold_items(self, count: int, inside: str) -> str:
         return self.writing.write_fold(self.writing.tn("Show it", "Show all {count}", count), inside)
 
     def _render_rest(self, values: Sequence[Any], shown: int) -> str:
-        return self._as_text(values[shown:], len(values) - shown) if shown < len(values) else ""
+        return self._render_as_text(values[shown:], len(values) - shown) if shown < len(values) else ""
 
-    def _table(self, values: Sequence[Mapping[str, Any]], depth: int, room: RemainingParts) -> str:
+    def _render_table_or_items(
+        self, values: Sequence[Mapping[str, Any]], depth: int, room: RemainingParts
+    ) -> str:
         width = len(display_forms.list_columns(values[: display_forms.EXAMINED_ROWS]))
         rows = values[: max(2, room.left // max(width, 1))]
         if not all(isinstance(row, Mapping) for row in rows):
-            return self._items(values, depth, room, self._unnamed, '<ol class="entries">', "</ol>")
+            return self._render_items(values, depth, room, self._unnamed, '<ol class="entries">', "</ol>")
         names = display_forms.list_columns(rows)
         room.take(len(rows) * len(names))
         drawn = self.table(names, [[row.get(name) for name in names] for row in rows], depth, room)
@@ -358,18 +370,21 @@ class ValueRenderer:
             for name, number in zip(heads, numeric, strict=True)
         )
         cells = [
-            (f'<td role="cell"{_NUMBER if number else ""} data-label="{_attribute(name.label)}"><div>', name)
+            (
+                f'<td role="cell"{_NUMBER if number else ""} data-label="{_strip_markup(name.label)}"><div>',
+                name,
+            )
             for name, number in zip(heads, numeric, strict=True)
         ]
-        drawn = [self._row(cells, row, depth, room) for row in rows]
+        drawn = [self._render_row(cells, row, depth, room) for row in rows]
         start = f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
         if len(drawn) <= SHOWN_ROWS * 4 // 3:
             return f'{start}<tbody role="rowgroup">{"".join(drawn)}</tbody></table>'
         first, rest = "".join(drawn[:SHOWN_ROWS]), "".join(drawn[SHOWN_ROWS:])
         more = f'{start}<tbody role="rowgroup">{rest}</tbody></table>'
-        return f'{start}<tbody role="rowgroup">{first}</tbody></table>{self._all_rows(len(drawn), more)}'
+        return f'{start}<tbody role="rowgroup">{first}</tbody></table>{self._fold_rows(len(drawn), more)}'
 
-    def _row(
+    def _render_row(
         self, cells: list[tuple[str, KeyLabel]], row: list[Any], depth: int, room: RemainingParts
     ) -> str:
         shown = [
@@ -378,14 +393,14 @@ class ValueRenderer:
         ]
         return f'<tr role="row">{"".join(shown)}</tr>'
 
-    def _all_rows(self, count: int, inside: str) -> str:
+    def _fold_rows(self, count: int, inside: str) -> str:
         return self.writing.write_fold(
             self.writing.tn("Show the row", "Show all {count} rows", count), inside
         )
 
     # Large values
 
-    def _as_text(self, value: Any, count: int) -> str:
+    def _render_as_text(self, value: Any, count: int) -> str:
         """Return the rest of a large value as text."""
         summary = self.writing.tn("{count} more, as text", "{count} more, as text", count)
         inside = self.writing.write_scrolling_text(
@@ -397,6 +412,6 @@ class ValueRenderer:
 _NUMBER = ' class="number"'
 
 
-def _attribute(markup: str) -> str:
+def _strip_markup(markup: str) -> str:
     """Return the text of a label without its markup."""
     return re.sub(r"<[^>]*>", "", markup) if "<" in markup else markup

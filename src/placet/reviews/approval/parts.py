@@ -104,10 +104,10 @@ def _list_small_leaves(root: Mapping[str, Any]) -> Iterator[tuple[ValuePath, Any
         if containers and len(msgspec.json.encode(value)) > MAX_FIELD_BYTES:
             yield (key,), None
         else:
-            yield from _leaves((key,), value)
+            yield from _list_leaves((key,), value)
 
 
-def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
+def _list_leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
     inner: Any = ()
     if len(path) < MAX_DEPTH:
         inner = value.items() if isinstance(value, Mapping) else enumerate(_as_list(value))
@@ -116,7 +116,7 @@ def _leaves(path: ValuePath, value: Any) -> Iterator[tuple[ValuePath, Any]]:
     has_parts = False
     for step, part in inner:
         has_parts = True
-        yield from _leaves((*path, step), part)
+        yield from _list_leaves((*path, step), part)
     if not has_parts and not isinstance(value, Mapping | list | tuple):
         yield path, value
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from placet.cases.grant_terms import grant_field_name, is_grantable, read_terms
+from placet.cases.grant_terms import build_grant_field_name, is_grantable, read_terms
 from placet.protocol.argument_patterns import as_glob
 from placet.reviews.answer import build_field_error
 from placet.reviews.tool_calls.requested_calls import CallGroup
@@ -36,7 +36,7 @@ class PageGrants:
         if not _is_grantable_group(group):
             return None
         return {
-            "field": grant_field_name(group.ids[0]),
+            "field": build_grant_field_name(group.ids[0]),
             "number": group.number,
             "on": bool(typed.get("on")),
             "arguments": [
@@ -82,7 +82,7 @@ class PageGrants:
         for terms in granted:
             values = {name: pattern.get("exact") for name, pattern in terms.patterns.items()}
             if holds_secret(values, read_subschema(schemas[terms.call_id])):
-                raise build_field_error(grant_field_name(terms.call_id), SECRET)
+                raise build_field_error(build_grant_field_name(terms.call_id), SECRET)
         return [terms.to_dict() for terms in granted]
 
     def describe(self, call: str, grant: Mapping[str, Any]) -> tuple[str, Any]:

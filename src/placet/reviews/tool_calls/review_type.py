@@ -187,7 +187,7 @@ class ToolCalls(ReviewType):
     def list_original_values(self, offer: Offer) -> Mapping[str, Mapping[str, Any]]:
         """Return the original arguments under the names that `summarize_answer` gives to edited ones."""
         groups = group_calls(read_requested_calls(offer.context))
-        return {_name_verdict(group, "edit"): _mask_arguments(group) for group in groups}
+        return {_describe_call_verdict(group, "edit"): _mask_arguments(group) for group in groups}
 
     def list_executions(
         self, offer: Offer, data: Mapping[str, Any], receipts: Sequence[CallReceipt]
@@ -239,7 +239,7 @@ def _mask_arguments(group: CallGroup) -> dict[str, Any]:
 
 def _describe_verdict(group: CallGroup, verdict: Mapping[str, Any]) -> tuple[str, Any]:
     word = verdict["decision"]
-    name = _name_verdict(group, word)
+    name = _describe_call_verdict(group, word)
     if word == "edit":
         gone = dict.fromkeys(key for key in group.call.arguments if key not in verdict["arguments"])
         subschema, before = read_subschema(group.call.schema), group.call.arguments
@@ -249,7 +249,7 @@ def _describe_verdict(group: CallGroup, verdict: Mapping[str, Any]) -> tuple[str
     return name, verdict.get("answer") or verdict.get("reason") or message("No reason was given.")
 
 
-def _name_verdict(group: CallGroup, word: str) -> Message:
+def _describe_call_verdict(group: CallGroup, word: str) -> Message:
     call = format_call_name(group)
     return {
         "approve": message("{call}: approved", call=call),

@@ -26,7 +26,7 @@ class Subschema:
     def types(self) -> frozenset[str]:
         """The types that it names, or else the types of its enum values."""
         named = [kind for word in self.words for kind in _as_list(word.get("type"))]
-        values = [_name_type(value) for value in self.choices or ()]
+        values = [_get_type_name(value) for value in self.choices or ()]
         return frozenset(kind for kind in named or values if isinstance(kind, str))
 
     @cached_property
@@ -138,7 +138,7 @@ def _list_choices(word: Mapping[str, Any]) -> Sequence[Any] | None:
     return listed if isinstance(listed, list | tuple) else None
 
 
-def _name_type(value: object) -> str:
+def _get_type_name(value: object) -> str:
     return "null" if value is None else _SCALARS.get(type(value), "other")
 
 

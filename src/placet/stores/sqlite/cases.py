@@ -130,7 +130,9 @@ class SqliteCaseStore:
 
     async def save_draft(self, draft: FormDraft) -> None:
         """Save the values entered so far; a later save replaces an earlier one."""
-        await self._writer.submit(build_single_statement(UPSERT_DRAFT, rows.draft_row(draft), guarded=True))
+        await self._writer.submit(
+            build_single_statement(UPSERT_DRAFT, rows.row_from_draft(draft), guarded=True)
+        )
 
     async def get_draft(self, case_id: str) -> FormDraft | None:
         """Return the values entered so far."""

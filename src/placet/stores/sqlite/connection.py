@@ -4,7 +4,7 @@ from pathlib import Path
 
 import apsw
 
-from placet.cases.audit_chain import link_digest
+from placet.cases.audit_chain import compute_link_digest
 
 BUSY_FOR_MS = 5_000  # how long the writer waits for another process
 READ_BUSY_FOR_MS = 100  # readers block the event loop
@@ -47,7 +47,7 @@ def enforce_schema(connection: apsw.Connection) -> None:
 
 def add_functions(connection: apsw.Connection) -> None:
     """Add the functions that statements of the writer call."""
-    connection.create_scalar_function("audit_link", link_digest, deterministic=True)
+    connection.create_scalar_function("audit_link", compute_link_digest, deterministic=True)
 
 
 def checkpoint_log(path: Path) -> None:

@@ -71,7 +71,7 @@ class SqliteGrantStore:
         return [grant_from(row) for row in self._reader.rows(f"{SELECT_GRANTS} {terms}", params)]
 
 
-def grant_row(grant: Grant) -> Params:
+def row_from_grant(grant: Grant) -> Params:
     """Return the parameters of `insert_grant`."""
     is_over = grant.revoked_at is not None or grant.uses_left == 0 or grant.patterns is None
     return (
@@ -93,7 +93,7 @@ def grant_row(grant: Grant) -> Params:
     )
 
 
-def use_row(use: GrantUse) -> Params:
+def row_from_use(use: GrantUse) -> Params:
     """Return the parameters of `insert_grant_use`."""
     return (
         use.owner,

@@ -118,7 +118,7 @@ class GroupCommitWriter(CommitListeners):
         if self._truncation is not None:
             self._thread.run(lambda: truncate_log(self._connection), self._finish_truncation)
             return
-        self._batch = self._next_batch()
+        self._batch = self._take_batch()
         if not self._batch:
             self._active = False
             return
@@ -141,7 +141,7 @@ class GroupCommitWriter(CommitListeners):
             truncation.set_result(None)
         self._loop.call_soon(self._start_batch)
 
-    def _next_batch(self) -> list[Pending]:
+    def _take_batch(self) -> list[Pending]:
         size = min(len(self._waiting), 1 if self._single_writes else MAX_BATCH)
         self._single_writes = max(0, self._single_writes - 1)
         return [self._waiting.popleft() for _ in range(size)]

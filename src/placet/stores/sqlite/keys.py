@@ -40,7 +40,7 @@ class SqliteKeyStore:
 
     async def save_api_key(self, key: ApiKey) -> None:
         """Write a new or changed key. Raises CaseConflict if another key has its digest."""
-        await self._writer.submit(build_single_statement(UPSERT_API_KEY, rows.api_key_row(key)))
+        await self._writer.submit(build_single_statement(UPSERT_API_KEY, rows.row_from_api_key(key)))
 
     async def get_inbox_session(self, digest: str) -> StoredSession | None:
         """Return the session with this digest, ended by time or not; None once it was deleted."""
@@ -50,7 +50,7 @@ class SqliteKeyStore:
     async def add_inbox_session(self, session: StoredSession, *, now: datetime) -> None:
         """Write a new session, and delete those that have ended."""
         ended = (DELETE_ENDED_INBOX_SESSIONS, (rows.to_micros(now),))
-        insert = (INSERT_INBOX_SESSION, rows.session_row(session))
+        insert = (INSERT_INBOX_SESSION, rows.row_from_session(session))
         await self._writer.submit(WriteOperation(statements=(ended, insert)))
 
     async def delete_inbox_session(self, digest: str) -> None:

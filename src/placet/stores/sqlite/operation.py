@@ -11,7 +11,7 @@ from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.ports.outbox_store import Delivery
 from placet.ports.task_store import TaskRow
 from placet.stores.sqlite import relay_rows, rows
-from placet.stores.sqlite.grants import grant_row, use_row
+from placet.stores.sqlite.grants import row_from_grant, row_from_use
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.rows import Params, encode, to_micros
 
@@ -61,18 +61,18 @@ def build_creation_operation(creation: CaseCreation, state: bytes, offer: bytes)
     guards: list[Statement] = [(INSERT_CASE, columns)]
     statements = [(INSERT_OFFER, (case.id, offer)), *_list_event_statements(creation.events)]
     if record is not None:
-        guards.append((INSERT_REPLAY, (*rows.idempotency_row(record), to_micros(case.created_at))))
+        guards.append((INSERT_REPLAY, (*rows.row_from_idempotency(record), to_micros(case.created_at))))
     if link is not None:
         earlier = link.case
         version = (earlier.id, link.expected_version, earlier.status, earlier.version, encode(earlier))
         guards.append((LINK_CASE, version))
         statements.extend(_list_event_statements(link.events))
     if creation.endpoint is not None:
-        statements.append((INSERT_ENDPOINT, rows.endpoint_row(creation.endpoint)))
+        statements.append((INSERT_ENDPOINT, rows.row_from_endpoint(creation.endpoint)))
     if creation.hold is not None:
-        guards.append((INSERT_HOLD, relay_rows.hold_row(creation.hold.hold)))
+        guards.append((INSERT_HOLD, relay_rows.row_from_hold(creation.hold.hold)))
         statements.extend(build_task_statements(creation.hold.tasks))
-        statements.extend(audit_statements(creation.hold.events))
+        statements.extend(list_audit_statements(creation.hold.events))
     changed = (case.id,) if link is None else (case.id, link.case.id)
     return WriteOperation(tuple(guards), tuple(statements), changed)
 
@@ -86,12 +86,12 @@ def update_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
     for digest in update.spent_evidence:
         guards.append((INSERT_SPENT_EVIDENCE, (digest,)))
     if update.grant_use is not None:
-        guards.append((INSERT_GRANT_USE, use_row(update.grant_use)))
+        guards.append((INSERT_GRANT_USE, row_from_use(update.grant_use)))
     statements = _list_event_statements(step.events)
     for delivery in update.deliveries:
-        statements.append((INSERT_DELIVERY, rows.delivery_row(delivery)))
+        statements.append((INSERT_DELIVERY, rows.row_from_delivery(delivery)))
     for grant in update.grants:
-        statements.append((INSERT_GRANT, grant_row(grant)))
+        statements.append((INSERT_GRANT, row_from_grant(grant)))
     if update.clear_draft:
         statements.append((DELETE_DRAFT, (case.id,)))
     return WriteOperation(tuple(guards), tuple(statements), (case.id,))
@@ -113,7 +113,7 @@ def build_erasure_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
 def attempt_operation(delivery: Delivery, *, disable_endpoint: bool) -> WriteOperation:
     """Return the write that records one delivery attempt."""
     statements: list[Statement] = [
-        (SETTLE_DELIVERY, rows.outcome_row(delivery)),
+        (SETTLE_DELIVERY, rows.row_from_outcome(delivery)),
         (BLANK_DELIVERY, (delivery.id,)),
     ]
     if disable_endpoint:
@@ -129,13 +129,13 @@ def build_single_statement(sql: str, params: Params = (), *, guarded: bool = Fal
 
 def build_task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
     """Return the statements that write task rows, new or changed."""
-    return ((UPSERT_TASK, relay_rows.task_row(task)) for task in tasks)
+    return ((UPSERT_TASK, relay_rows.row_from_task(task)) for task in tasks)
 
 
-def audit_statements(events: Iterable[AuditRow]) -> Iterable[Statement]:
+def list_audit_statements(events: Iterable[AuditRow]) -> Iterable[Statement]:
     """Return the statements that append audit events, each to the chain of its tenant."""
     for event in events:
-        yield INSERT_AUDIT_EVENT, relay_rows.audit_row(event)
+        yield INSERT_AUDIT_EVENT, relay_rows.row_from_audit(event)
         yield MOVE_AUDIT_HEAD, (event.id, NO_EVENT)
 
 
@@ -147,4 +147,4 @@ def _build_inbox_columns(case: Case) -> tuple[int | None, int | None]:
 
 
 def _list_event_statements(events: Iterable[Event]) -> list[Statement]:
-    return [(INSERT_EVENT, rows.event_row(event)) for event in events]
+    return [(INSERT_EVENT, rows.row_from_event(event)) for event in events]

@@ -39,7 +39,7 @@ class SqliteOutboxStore:
 
     async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Write deliveries that belong to no case, all or none."""
-        statements = tuple((INSERT_NOTICE, rows.delivery_row(delivery)) for delivery in deliveries)
+        statements = tuple((INSERT_NOTICE, rows.row_from_delivery(delivery)) for delivery in deliveries)
         await self._writer.submit(WriteOperation(statements=statements))
 
     async def lease_deliveries(
@@ -103,7 +103,7 @@ class SqliteOutboxStore:
 
     async def save_endpoint(self, endpoint: Endpoint, *, after: Endpoint | None = None) -> None:
         """Write a new endpoint, or replace `after`. Raises CaseConflict if `after` is no longer stored."""
-        row = rows.endpoint_row(endpoint)
+        row = rows.row_from_endpoint(endpoint)
         if after is None:
             await self._writer.submit(build_single_statement(INSERT_ENDPOINT, row, guarded=True))
         else:

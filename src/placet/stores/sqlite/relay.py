@@ -14,9 +14,9 @@ from placet.stores.sqlite import relay_rows as rows
 from placet.stores.sqlite.batch import Rows
 from placet.stores.sqlite.operation import (
     WriteOperation,
-    audit_statements,
     build_single_statement,
     build_task_statements,
+    list_audit_statements,
 )
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
@@ -89,11 +89,13 @@ class SqliteRelayStore:
         check_rows((*save, *delete, *events))
         guards = (
             *((DELETE_RECORD, (old.tenant, old.kind, old.id, old.rev)) for old in delete),
-            *((INSERT_RECORD if new.rev == 1 else UPDATE_RECORD, rows.record_row(new)) for new in save),
+            *((INSERT_RECORD if new.rev == 1 else UPDATE_RECORD, rows.row_from_record(new)) for new in save),
         )
         tenants = tuple(dict.fromkeys(record.tenant for record in (*delete, *save)))
         await self._write(
-            WriteOperation(guards, (*audit_statements(events), (COUNT_RECORD_CHANGE, ())), tenants=tenants)
+            WriteOperation(
+                guards, (*list_audit_statements(events), (COUNT_RECORD_CHANGE, ())), tenants=tenants
+            )
         )
 
     async def get_record(self, tenant: str, kind: ConfigKind, id: str) -> ConfigRecord | None:
@@ -138,7 +140,7 @@ class SqliteRelayStore:
         """Write rows, new or changed, with their audit events, all or none."""
         check_rows((*tasks, *events))
         await self._write(
-            WriteOperation(statements=(*build_task_statements(tasks), *audit_statements(events)))
+            WriteOperation(statements=(*build_task_statements(tasks), *list_audit_statements(events)))
         )
 
     # Holds
@@ -148,8 +150,8 @@ class SqliteRelayStore:
     ) -> None:
         """Write a changed hold, its tasks and its audit events."""
         check_rows((hold, *tasks, *events))
-        statements = (*build_task_statements(tasks), *audit_statements(events))
-        await self._write(WriteOperation(((UPDATE_HOLD, rows.hold_row(hold)),), statements))
+        statements = (*build_task_statements(tasks), *list_audit_statements(events))
+        await self._write(WriteOperation(((UPDATE_HOLD, rows.row_from_hold(hold)),), statements))
 
     async def make_releases_due(self, tenant: str, sink: str, *, now: datetime, after: datetime) -> int:
         """Make due the waiting deliveries of an agent's decided holds that are due after `after`."""
@@ -180,7 +182,7 @@ class SqliteRelayStore:
     async def add_audit_events(self, events: Sequence[AuditRow]) -> None:
         """Append events, all or none. Raises RelayConflict if an id is taken."""
         check_rows(events)
-        await self._write(WriteOperation(statements=(*audit_statements(events),)))
+        await self._write(WriteOperation(statements=(*list_audit_statements(events),)))
 
     async def list_audit_events(
         self, tenant: str, filter: AuditFilter, *, page: int, size: int, order: SortOrder = "newest"

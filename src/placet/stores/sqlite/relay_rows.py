@@ -13,7 +13,7 @@ from placet.stores.sqlite.rows import Params, Row, datetime_from, to_micros
 SALT_BYTES = 16
 
 
-def record_row(record: ConfigRecord) -> Params:
+def row_from_record(record: ConfigRecord) -> Params:
     """Return the parameters of `insert_record`."""
     return record.tenant, record.kind, record.id, record.rev, to_micros(record.saved_at), record.body
 
@@ -24,7 +24,7 @@ def record_from(row: Row) -> ConfigRecord:
     return ConfigRecord(tenant=tenant, kind=kind, id=id, rev=rev, saved_at=datetime_from(saved_at), body=body)
 
 
-def task_row(task: TaskRow) -> Params:
+def row_from_task(task: TaskRow) -> Params:
     """Return the parameters of `upsert_task`."""
     return task.tenant, task.agent, task.kind, task.id, to_micros(task.saved_at), task.body
 
@@ -35,7 +35,7 @@ def task_from(row: Row) -> TaskRow:
     return TaskRow(tenant=tenant, agent=agent, kind=kind, id=id, saved_at=datetime_from(saved_at), body=body)
 
 
-def hold_row(hold: HoldRow) -> Params:
+def row_from_hold(hold: HoldRow) -> Params:
     """Return the parameters of `insert_hold`."""
     return (
         hold.id,
@@ -79,7 +79,7 @@ def hold_from(row: Row) -> HoldRow:
     )
 
 
-def audit_row(event: AuditRow) -> Params:
+def row_from_audit(event: AuditRow) -> Params:
     """Return the parameters of `insert_audit_event`, with a new salt."""
     salt = os.urandom(SALT_BYTES).hex()
     return (

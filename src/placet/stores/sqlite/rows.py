@@ -65,7 +65,7 @@ def datetime_from(value: int | None) -> datetime | None:
     return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
-def event_row(event: Event) -> Params:
+def row_from_event(event: Event) -> Params:
     """Return the parameters of `insert_event`."""
     return (
         event.case_id,
@@ -88,7 +88,7 @@ def event_from(row: Row) -> Event:
     return Event(**{**values, "at": datetime_from(values["at"])})
 
 
-def idempotency_row(record: IdempotencyRecord) -> Params:
+def row_from_idempotency(record: IdempotencyRecord) -> Params:
     """Return the parameters of `insert_replay`, except the current time."""
     return (
         record.owner,
@@ -111,7 +111,7 @@ def idempotency_from(owner: str, key_digest: str, row: Row) -> IdempotencyRecord
     )
 
 
-def draft_row(draft: FormDraft) -> Params:
+def row_from_draft(draft: FormDraft) -> Params:
     """Return the parameters of `upsert_draft`."""
     return draft.case_id, encode(draft.values), draft.step, to_micros(draft.saved_at)
 
@@ -124,7 +124,7 @@ def draft_from(case_id: str, row: Row) -> FormDraft:
     )
 
 
-def delivery_row(delivery: Delivery) -> Params:
+def row_from_delivery(delivery: Delivery) -> Params:
     """Return the parameters of `insert_delivery`."""
     return (
         delivery.id,
@@ -139,7 +139,7 @@ def delivery_row(delivery: Delivery) -> Params:
     )
 
 
-def outcome_row(delivery: Delivery) -> Params:
+def row_from_outcome(delivery: Delivery) -> Params:
     """Return the parameters of `settle_delivery`: what an attempt changed."""
     return (delivery.id, *_attempt_values(delivery))
 
@@ -177,7 +177,7 @@ def delivery_from(row: Row) -> Delivery:
     )
 
 
-def endpoint_row(endpoint: Endpoint) -> Params:
+def row_from_endpoint(endpoint: Endpoint) -> Params:
     """Return the parameters of `upsert_endpoint`."""
     return (
         endpoint.owner,
@@ -204,7 +204,7 @@ def endpoint_from(row: Row) -> Endpoint:
     )
 
 
-def api_key_row(key: ApiKey) -> Params:
+def row_from_api_key(key: ApiKey) -> Params:
     """Return the parameters of `upsert_api_key`."""
     return (
         key.id,
@@ -217,7 +217,7 @@ def api_key_row(key: ApiKey) -> Params:
     )
 
 
-def session_row(session: StoredSession) -> Params:
+def row_from_session(session: StoredSession) -> Params:
     """Return the parameters of `insert_inbox_session`."""
     return (session.digest, session.key_digest, to_micros(session.ends_at))
 

@@ -55,7 +55,7 @@ class WorkerThread:
         self._loop = loop
         self._usual_s = 0.0
         self._jobs: SimpleQueue[WriteJob | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="placet-sqlite", daemon=True)
+        self._thread = threading.Thread(target=self._run_jobs, name="placet-sqlite", daemon=True)
         self._thread.start()
 
     def run(self, work: ThreadWork, callback: Callback) -> None:
@@ -84,7 +84,7 @@ class WorkerThread:
             self._usual_s += (self._loop.time() - job.started_at - self._usual_s) / 8
             job.callback(job.error)
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         while (job := self._jobs.get()) is not None:
             job.run()
             with suppress(RuntimeError):  # the event loop is closed

@@ -75,7 +75,7 @@ class DetectorContract:
         text = prefix + sample.text
         found = await scan(detector, [sample.rule], text)
         assert not found.unchecked
-        (match,) = self._of(found, 0)
+        (match,) = self._list_matches_of(found, 0)
         assert text[match.start : match.end] == sample.found
         assert match.score >= sample.rule.threshold
         assert match.entity
@@ -123,7 +123,7 @@ class DetectorContract:
             found = await scan(detector, [sample.rule], text)
         except (TimeoutError, OSError):
             return
-        assert 0 in found.unchecked or self._of(found, 0)
+        assert 0 in found.unchecked or self._list_matches_of(found, 0)
 
     async def test_a_closed_detector_never_says_that_a_text_is_clean(
         self, detector: Detector, sample: DetectorSample
@@ -136,8 +136,8 @@ class DetectorContract:
                 found = await prepared.scan([Scannable("p", text)])
             except Exception:  # noqa: S112 - whatever it raises holds the message
                 continue
-            assert 0 in found.unchecked or self._of(found, 0)
+            assert 0 in found.unchecked or self._list_matches_of(found, 0)
 
     @staticmethod
-    def _of(found: Scan, rule: int) -> list[Match]:
+    def _list_matches_of(found: Scan, rule: int) -> list[Match]:
         return [match for match in found.matches if match.rule == rule]

@@ -18,7 +18,7 @@ from placet.errors import CheckpointConflict, PlacetError, ThreadBusy, Unavailab
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.savers.saver import CheckpointRetention, Saver
 from placet.testing.racing_processes import CLAIMED, STEPS, append_steps, race, try_to_claim
-from placet.testing.threads import HOSTILE_IDS, STRANGE, full_checkpoint, new_thread
+from placet.testing.threads import HOSTILE_IDS, STRANGE, create_full_checkpoint, create_thread
 
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(milliseconds=1)
@@ -41,7 +41,7 @@ def eventually(attempt: Callable[[], T]) -> T:
 
 def save_thread(saver: Saver, rev: int, *, thread_id: str = "thread") -> Checkpoint:
     """Save a thread `rev` times and return it."""
-    checkpoint = new_thread(thread_id)
+    checkpoint = create_thread(thread_id)
     for _ in range(rev):
         checkpoint = checkpoint.next(messages=(*checkpoint.messages, {"role": "user", "content": "more"}))
         saver.put(checkpoint)
@@ -64,7 +64,7 @@ class SaverContract:
         saver.release("thread")
 
     def test_everything_in_a_checkpoint_is_read_back(self, saver: Saver) -> None:
-        checkpoint = full_checkpoint("thread")
+        checkpoint = create_full_checkpoint("thread")
         saver.put(checkpoint)
         found = saver.get("thread")
         assert found is not None
@@ -75,7 +75,7 @@ class SaverContract:
 
     @pytest.mark.parametrize("text", STRANGE, ids=ascii)
     def test_any_text_is_kept(self, saver: Saver, text: str) -> None:
-        checkpoint = new_thread("thread", text).next(
+        checkpoint = create_thread("thread", text).next(
             queued=(text,), results={text: text}, case={text: [text]}
         )
         saver.put(checkpoint)
@@ -84,7 +84,7 @@ class SaverContract:
         assert found.checkpoint == checkpoint
 
     def test_a_huge_checkpoint_is_kept(self, saver: Saver) -> None:
-        checkpoint = new_thread("thread", "long " * 1_000_000)
+        checkpoint = create_thread("thread", "long " * 1_000_000)
         for _ in range(3):
             checkpoint = checkpoint.next()
             saver.put(checkpoint)
@@ -122,9 +122,9 @@ class SaverContract:
         assert timedelta(0) <= found.leased_until - found.saved_at - HOUR <= timedelta(minutes=1)
 
     def test_a_new_thread_can_be_claimed(self, saver: Saver) -> None:
-        saver.claim(new_thread("thread").next(stage="running"), lease_for=HOUR)
+        saver.claim(create_thread("thread").next(stage="running"), lease_for=HOUR)
         with pytest.raises(ThreadBusy):
-            saver.claim(new_thread("thread").next(stage="running"), lease_for=HOUR)
+            saver.claim(create_thread("thread").next(stage="running"), lease_for=HOUR)
 
     def test_the_holder_goes_on_and_sets_the_thread_free(self, saver: Saver) -> None:
         held = save_thread(saver, 1).next(stage="running")
@@ -249,18 +249,18 @@ class SaverContract:
         assert found.checkpoint == other
 
     def test_a_claimed_thread_can_be_released(self, saver: Saver) -> None:
-        saver.claim(new_thread("thread").next(), lease_for=HOUR)
+        saver.claim(create_thread("thread").next(), lease_for=HOUR)
         saver.release("thread")
-        saver.claim(new_thread("thread").next(), lease_for=HOUR)
+        saver.claim(create_thread("thread").next(), lease_for=HOUR)
 
     def test_different_names_are_different_threads(self, saver: Saver) -> None:
         for thread_id in HOSTILE_IDS:
-            saver.claim(new_thread(thread_id, thread_id).next(stage="paused"), lease_for=MOMENT)
+            saver.claim(create_thread(thread_id, thread_id).next(stage="paused"), lease_for=MOMENT)
         assert saver.list_threads("paused") == HOSTILE_IDS
         for thread_id in HOSTILE_IDS:
             found = saver.get(thread_id)
             assert found is not None
-            assert found.checkpoint == new_thread(thread_id, thread_id).next(stage="paused")
+            assert found.checkpoint == create_thread(thread_id, thread_id).next(stage="paused")
             saver.renew(thread_id, 1, lease_for=HOUR)
             assert len(saver.list_checkpoints(thread_id)) == 1
         for thread_id in HOSTILE_IDS[::2]:
@@ -326,7 +326,7 @@ class SharedSaverContract(SaverContract):
 
     def test_a_checkpoint_is_readable_by_another_saver(self, open_saver: OpenSaver) -> None:
         first, second = open_saver(), open_saver()
-        checkpoint = full_checkpoint("thread")
+        checkpoint = create_full_checkpoint("thread")
         first.put(checkpoint)
         found = second.get("thread")
         assert found is not None
@@ -339,7 +339,7 @@ class SharedSaverContract(SaverContract):
 
     def test_checkpoints_survive_a_restart(self, open_saver: OpenSaver) -> None:
         before = open_saver()
-        checkpoint = full_checkpoint("thread")
+        checkpoint = create_full_checkpoint("thread")
         before.put(checkpoint)
         before.claim(checkpoint.next(stage="running"), lease_for=HOUR)
         kept = before.list_checkpoints("thread")
