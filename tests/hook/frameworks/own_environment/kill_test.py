@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from placet.errors import AlreadyDecided, HookError
 from placet.hook.feedback import CallDecision
@@ -27,7 +28,7 @@ MAX_STEPS = 60
 MAX_ROUNDS = 5
 
 
-def kill_at_every_step(make: Callable[..., Harness], root: Path) -> list[dict[str, object]]:
+def kill_at_every_step(make: Callable[..., Harness], root: Path) -> list[dict[str, Any]]:
     """Kill one process at each step and let a second one continue; check each outcome and return it.
 
     `make(folder, scene, clock=…)` returns a harness whose saver and tools are mortal.
@@ -83,7 +84,7 @@ def _second(make: Callable[..., Harness], folder: Path) -> None:
     harness.close()
 
 
-def _check(folder: Path) -> dict[str, object]:
+def _check(folder: Path) -> dict[str, Any]:
     second = json.loads((folder / "second").read_text())
     path = folder / "acknowledged"
     acknowledged = path.read_text().split() if path.exists() else []

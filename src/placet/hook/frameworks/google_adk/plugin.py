@@ -20,11 +20,11 @@ from google.genai import types
 from placet.errors import HookError, NothingToResume, PlacetError, ThreadPaused
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook
-from placet.hook.approver import Approver, Replace, Run, Wait
+from placet.hook.approver import Approver, Replace, Wait
 from placet.hook.frameworks.session_claims import SessionClaims
+from placet.hook.frameworks.unpausable_calls import UnpausableCalls
 from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
-from placet.hook.savers.memory import MemorySaver
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import Schemas, ToolCall
 
@@ -47,7 +47,7 @@ class ApprovalPlugin(BasePlugin):
     ) -> None:
         super().__init__(name="placet_approval")
         self.approver = Approver(*hooks, saver=saver, repeatable=repeatable, **options)
-        self._stateless = Approver(*hooks, saver=MemorySaver(), grants=options.get("grants"))
+        self._unpausable = UnpausableCalls(*hooks, grants=options.get("grants"))
         self._claims = SessionClaims(self.approver.gate)
         self._running: dict[str, tuple[str, ToolCall, ToolCall]] = {}
 
@@ -120,7 +120,8 @@ class ApprovalPlugin(BasePlugin):
         call = ToolCall(id=tool_context.function_call_id or "", name=tool.name, arguments=dict(tool_args))
         event = _find_turn(tool_context.session, call.id)
         if is_nested or event is None:
-            await self._require_no_review(call, tool_context)
+            state = {"messages": tool_context.session.events}
+            await self._unpausable.require_no_review(call, state, USE_SUB_AGENTS)
             return None
         key = _name_turn(tool_context.session, event)
         turn = [call if each.id == call.id else each for each in _read_calls(event)]
@@ -205,19 +206,6 @@ class ApprovalPlugin(BasePlugin):
                 " call: write it as a plugin and give it to the app before ApprovalPlugin."
             )
 
-    async def _require_no_review(self, call: ToolCall, tool_context: ToolContext) -> None:
-        """Raise HookError for a call that would have to wait where it cannot."""
-        permission = await self._stateless.aask(
-            uuid4().hex, call, state={"messages": tool_context.session.events}
-        )
-        if isinstance(permission, Wait):
-            raise HookError(
-                f"{call.name} needs approval, but cannot wait inside an AgentTool or a workflow's tool node:"
-                " list its agent in sub_agents."
-            )
-        if not isinstance(permission, Run) or permission.call != call:
-            raise HookError(f"{call.name} needs approval and cannot wait here.")
-
     async def _find_stopped_turn(self, session: Session, feedback: Feedback | None) -> Event | None:
         """Return the turn that these answers are for: by their id, else the newest one."""
         found = None
@@ -239,6 +227,7 @@ class ApprovalPlugin(BasePlugin):
 
 
 CUT_OFF = "The call was cancelled while it ran. It is not known whether it took effect."
+USE_SUB_AGENTS = "The session of an AgentTool ends with its call: list the agent in sub_agents."
 
 
 def _name_turn(session: Session, event: Event) -> str:
