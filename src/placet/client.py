@@ -1,5 +1,6 @@
 """A synchronous client for services that run Placet as a separate server: Flask, Django, scripts."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -22,6 +23,7 @@ from placet.http.client_operations import (
 from placet.http.route import OperationAddress
 from placet.protocol.addresses import is_secure_or_loopback
 
+CLOSE_WAIT_S = 2.0
 TERMINAL = frozenset({"completed", "expired", "cancelled"})
 
 
@@ -40,6 +42,8 @@ class PlacetClient:
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {key}"}, timeout=timeout, follow_redirects=False
         )
+        self._requests = 0
+        self._is_idle = threading.Condition()
 
     def open(
         self,
@@ -148,7 +152,9 @@ class PlacetClient:
         return self._call(REVOKE_GRANT, {"grant_id": grant_id})
 
     def close(self) -> None:
-        """Close the connections."""
+        """Wait a moment for requests in other threads, such as receipts, and close the connections."""
+        with self._is_idle:
+            self._is_idle.wait_for(lambda: self._requests == 0, CLOSE_WAIT_S)
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -161,10 +167,16 @@ class PlacetClient:
         self, operation: OperationAddress, variables: Mapping[str, str] = {}, **request: Any
     ) -> dict[str, Any]:
         url = operation.url(self._base, **variables)
+        with self._is_idle:
+            self._requests += 1
         try:
             answer = self._http.request(operation.method, url, **request)
         except httpx.HTTPError as error:
             raise Unavailable(f"The server at {self._base} cannot be reached: {error}.") from error
+        finally:
+            with self._is_idle:
+                self._requests -= 1
+                self._is_idle.notify_all()
         try:
             body = answer.json()
         except ValueError as error:

@@ -6,15 +6,27 @@ For each point prints one line of JSON: what the person decided, what ran, and w
 import contextlib
 import json
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from placet.errors import NothingToResume, ThreadBusy, ThreadPaused
-from placet.hook import AgentResult, HumanInTheLoopHook, ReactAgent, SqliteSaver
+from placet.hook import AgentResult, HumanInTheLoopHook, ReactAgent, SqliteSaver, resume_pending
+from placet.hook.case_outcome import CaseOutcome
 from placet.hook.checkpoint import Checkpoint
+from placet.hook.interruption import InterruptionMetadata
 from placet.testing.clock import DAYBREAK
-from tests.hook.killable_process import FATE, RACERS, MortalSaver, make_mortal, run_in_child, run_in_children
+from tests.hook.killable_process import (
+    FATE,
+    LIFE_LIMIT_S,
+    RACERS,
+    MortalSaver,
+    make_mortal,
+    run_in_child,
+    run_in_children,
+)
 
 HOUR = timedelta(hours=1)
 MAX_ROUNDS = 10
@@ -28,7 +40,34 @@ class MortalAfterWriteSaver(MortalSaver):
         FATE.step()
 
 
-def agent(folder: Path, now: datetime) -> tuple[ReactAgent, MortalAfterWriteSaver]:
+class ApprovingReviews:
+    """Cases that are approved at once; what became of the calls is written to a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open_case(
+        self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
+    ) -> dict[str, Any]:
+        return {"case_id": interruption.id, "review_url": "", "expires_at": ""}
+
+    def poll_case(self, case: Mapping[str, Any]) -> CaseOutcome:
+        return CaseOutcome(status="decided", decisions={"c1": "approve", "c2": "approve"})
+
+    def withdraw(self, case: Mapping[str, Any], reason: str) -> None:
+        raise AssertionError("nothing is withdrawn")
+
+    def report_calls(self, case: Mapping[str, Any], receipts: Sequence[Mapping[str, str]]) -> None:
+        FATE.step()
+        with (self.folder / "receipts").open("a") as reported:
+            for receipt in receipts:
+                reported.write(f"{receipt['call_id']} {receipt['outcome']}\n")
+        FATE.step()
+
+
+def agent(
+    folder: Path, now: datetime, reviews: ApprovingReviews | None = None
+) -> tuple[ReactAgent, MortalAfterWriteSaver]:
     saver = MortalAfterWriteSaver(folder / "threads.db", clock=lambda: now)
 
     def pay(amount: int) -> str:
@@ -45,7 +84,9 @@ def agent(folder: Path, now: datetime) -> tuple[ReactAgent, MortalAfterWriteSave
         return {"tool_calls": calls}
 
     hook = HumanInTheLoopHook({"pay": True})
-    return ReactAgent("payer", model, [make_mortal(pay)], [hook], saver, clock=lambda: now), saver
+    return ReactAgent(
+        "payer", model, [make_mortal(pay)], [hook], saver, clock=lambda: now, reviews=reviews
+    ), saver
 
 
 def life(folder: Path, die_at: int | None, now: datetime) -> AgentResult:
@@ -64,6 +105,21 @@ def life(folder: Path, die_at: int | None, now: datetime) -> AgentResult:
     raise TimeoutError
 
 
+def life_with_reviews(folder: Path, die_at: int | None, now: datetime) -> None:
+    """One process's life: begin or go on as the case says, finish, and report what became of the calls."""
+    FATE.die_at(die_at)
+    mine, saver = agent(folder, now, ApprovingReviews(folder))
+    if saver.get("t") is None:
+        mine.invoke("pay both", thread_id="t")
+    for _ in range(MAX_ROUNDS):
+        resume_pending(mine)
+        mine.outbox.wait_until_sent(LIFE_LIMIT_S)
+        newest = saver.get("t")
+        if newest is not None and newest.checkpoint.stage == "ready" and not saver.list_threads("running"):
+            return
+    raise TimeoutError
+
+
 def tell(folder: Path, point: int) -> None:
     """Print what one killing came to, after another process went on."""
     told: list[str] = []
@@ -73,10 +129,15 @@ def tell(folder: Path, point: int) -> None:
         told = [one["content"] for one in newest.checkpoint.messages if one["role"] == "tool"]
     kept.close()
     ran = (folder / "ran").read_text().split() if (folder / "ran").exists() else []
-    print(json.dumps({"point": point, "ran": ran, "told": told}))
+    reported = [line.split() for line in _read_lines(folder / "receipts")]
+    print(json.dumps({"point": point, "ran": ran, "told": told, "reported": reported}))
 
 
-def kill_at_every_step(root: Path) -> None:
+def _read_lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def kill_at_every_step(root: Path, life: Callable[..., object]) -> None:
     for point in range(100):
         folder = root / f"point-{point}"
         folder.mkdir()
@@ -102,5 +163,11 @@ def race(root: Path) -> None:
     tell(root, 0)
 
 
+PLAYS: Mapping[str, Callable[[Path], None]] = {
+    "everywhere": partial(kill_at_every_step, life=life),
+    "receipts": partial(kill_at_every_step, life=life_with_reviews),
+    "race": race,
+}
+
 if __name__ == "__main__":
-    {"everywhere": kill_at_every_step, "race": race}[sys.argv[1]](Path(sys.argv[2]))
+    PLAYS[sys.argv[1]](Path(sys.argv[2]))

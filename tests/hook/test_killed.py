@@ -42,3 +42,17 @@ def test_an_agent_killed_at_any_step_loses_no_decision_and_pays_nothing_twice(tm
 def test_eight_processes_that_resume_one_thread_at_once_run_its_calls_once(tmp_path: Path) -> None:
     [outcome] = play("race", tmp_path)
     assert sorted(outcome["ran"]) == ["1", "2"]
+
+
+def test_an_agent_killed_at_any_step_reports_every_approved_call(tmp_path: Path) -> None:
+    points = play("receipts", tmp_path)
+    assert len(points) > 10
+    for point in points:
+        assert len(set(point["ran"])) == len(point["ran"]), f"paid twice: {point}"
+        first = dict(reversed(point["reported"]))
+        assert first.keys() == {"c1", "c2"}, point
+        for amount, told in zip(("1", "2"), point["told"], strict=True):
+            outcome = first[f"c{amount}"]
+            assert outcome in ("ran", "failed"), point
+            assert outcome == "failed" or amount in point["ran"], f"reported, and never ran: {point}"
+            assert told == OUTCOME_UNKNOWN or outcome == "ran", point

@@ -26,6 +26,7 @@ from placet.hook.events import AgentEvent, AgentOutcome, Model
 from placet.hook.grants import GrantSource
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.invocation import adapt_model
+from placet.hook.receipts import ReceiptOutbox
 from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tools import Tool, index_tools
 from placet.hook.turn_driver import TurnDriver
@@ -95,6 +96,7 @@ class ReactAgent:
         self._lease_for = lease_for
         self._heartbeat = Heartbeat(lease_for)
         self._clock = clock
+        self.outbox = ReceiptOutbox(name=name, reviews=reviews, saver=self.saver, clock=clock)
         self._workers = Workers()
         self._loop = self._build_loop(name, opens_cases=reviews is not None)
         self._streaming_loop = self._build_loop(name, opens_cases=reviews is not None, emits_events=True)
@@ -167,13 +169,13 @@ class ReactAgent:
         """Return this agent's loop for use inside another agent."""
         return self._build_loop(f"{outer}>{self.name}")
 
-    def inner_driver(self, outer: str, saver: Saver) -> SyncDriver:
+    def inner_driver(self, outer: str, saver: Saver, outbox: ReceiptOutbox | None) -> SyncDriver:
         """Return a driver for this agent inside another one, whose saver stores both threads."""
-        return self._driver(f"{outer}>{self.name}", saver)
+        return self._driver(f"{outer}>{self.name}", saver, outbox)
 
-    def inner_async_driver(self, outer: str, saver: Saver) -> "AsyncDriver":
+    def inner_async_driver(self, outer: str, saver: Saver, outbox: ReceiptOutbox | None) -> "AsyncDriver":
         """Async version of `inner_driver`."""
-        return self._async_driver(f"{outer}>{self.name}", saver)
+        return self._async_driver(f"{outer}>{self.name}", saver, outbox)
 
     def _check_inner_agents(self, hooks: Sequence[Hook]) -> None:
         """Raise HookError if an inner agent runs a tool without review that these hooks stop."""
@@ -195,17 +197,23 @@ class ReactAgent:
             clock=self._clock,
         )
 
-    def _driver(self, name: str | None = None, saver: Saver | None = None) -> SyncDriver:
-        return SyncDriver(**self._driver_options(name, saver))
+    def _driver(
+        self, name: str | None = None, saver: Saver | None = None, outbox: ReceiptOutbox | None = None
+    ) -> SyncDriver:
+        return SyncDriver(**self._driver_options(name, saver, outbox))
 
-    def _async_driver(self, name: str | None = None, saver: Saver | None = None) -> "AsyncDriver":
+    def _async_driver(
+        self, name: str | None = None, saver: Saver | None = None, outbox: ReceiptOutbox | None = None
+    ) -> "AsyncDriver":
         from placet.hook.async_driver import (
             AsyncDriver,
         )  # importing asyncio is a third of the hook's import time
 
-        return AsyncDriver(**self._driver_options(name, saver))
+        return AsyncDriver(**self._driver_options(name, saver, outbox))
 
-    def _driver_options(self, name: str | None, saver: Saver | None) -> dict[str, object]:
+    def _driver_options(
+        self, name: str | None, saver: Saver | None, outbox: ReceiptOutbox | None
+    ) -> dict[str, object]:
         return {
             "name": name or self.name,
             "model": self._model,
@@ -221,6 +229,7 @@ class ReactAgent:
                 reviews=self._reviews if name is None else None,
                 grants=self._grants,
                 clock=self._clock,
+                outbox=outbox or self.outbox,
             ),
         }
 

@@ -101,10 +101,11 @@ class AgentLoop:
         feedback: Feedback | None = None,
         *,
         passed: turn.PassedDecisions = turn.NO_DECISIONS,
+        case: Mapping[str, Any] | None = None,
     ) -> effects.LoopSteps:
         """Take answers, or none: then expired calls are ended, and a thread whose process died is taken over.
 
-        Decisions in `passed` were made, in time, through the outer agent.
+        Decisions in `passed` were made, in time, through the outer agent, in its `case`.
         """
         feedback = materialize_answers(feedback)
         while True:
@@ -120,7 +121,7 @@ class AgentLoop:
                 going = yield from self._recover(saved)
             else:
                 try:
-                    going = yield from self._apply_answers(checkpoint, feedback, passed)
+                    going = yield from self._apply_answers(checkpoint, feedback, passed, case)
                 except CheckpointConflict:
                     continue
                 if not isinstance(going, InterruptionMetadata):
@@ -130,7 +131,13 @@ class AgentLoop:
             return (yield from self._run_turns(going))
 
     def run_inside(
-        self, thread_id: str, text: str, decisions: turn.PassedDecisions, *, begins: bool
+        self,
+        thread_id: str,
+        text: str,
+        decisions: turn.PassedDecisions,
+        *,
+        begins: bool,
+        case: Mapping[str, Any] | None = None,
     ) -> effects.LoopSteps:
         """Run as an inner agent: begin, recover or answer, depending on the state of its thread.
 
@@ -144,7 +151,7 @@ class AgentLoop:
             return (yield from self.invoke(thread_id, text))
         if saved.checkpoint.stage == "ready":
             return find_stored_outcome(saved.checkpoint)
-        return (yield from self.resume(thread_id, passed=decisions))
+        return (yield from self.resume(thread_id, passed=decisions, case=case))
 
     def _run_turns(self, checkpoint: Checkpoint) -> effects.LoopSteps:
         for _ in range(self.max_turns):
@@ -197,7 +204,9 @@ class AgentLoop:
         """
         calls = read_tool_calls(checkpoint.messages[-1])
         results, jobs = plan_jobs(checkpoint, calls, self.tools, begins=begins)
-        checkpoint = replace(checkpoint, results=results)
+        if len(results) > len(checkpoint.results):
+            before, checkpoint = checkpoint, turn.finish_calls(checkpoint, results)
+            yield from turn.report_ends(before, checkpoint)
         for number, group in enumerate(group_jobs(jobs)):
             if number:
                 checkpoint = mark_started(checkpoint.next(), group)
@@ -228,7 +237,8 @@ class AgentLoop:
                     stopped[call_id] = result
                 else:
                     broken[call_id] = result
-            checkpoint = turn.finish_calls(checkpoint, answers)
+            before, checkpoint = checkpoint, turn.finish_calls(checkpoint, answers)
+            yield from turn.report_ends(before, checkpoint)
             over = len(ran) == len(stopped) + len(broken)
             if broken and (over or not all(isinstance(error, Exception) for error in broken.values())):
                 yield turn.SaveCheckpoint(checkpoint.next())
@@ -257,7 +267,11 @@ class AgentLoop:
         return checkpoint
 
     def _apply_answers(
-        self, checkpoint: Checkpoint, feedback: Feedback | None, passed: turn.PassedDecisions
+        self,
+        checkpoint: Checkpoint,
+        feedback: Feedback | None,
+        passed: turn.PassedDecisions,
+        case: Mapping[str, Any] | None,
     ) -> effects.LoopPart:
         """Save the answers; claim the thread when they are complete, otherwise it stays paused."""
         answered = yield from turn.answer(
@@ -265,7 +279,8 @@ class AgentLoop:
         )
         if isinstance(answered, InterruptionMetadata):
             return answered
-        checkpoint = self._mark_first_started(answered.thread)
+        decided = answered.thread if case is None else replace(answered.thread, case=case)
+        checkpoint = self._mark_first_started(decided)
         yield effects.ClaimThread(checkpoint)
         if answered.outdated_case is not None:
             yield turn.WithdrawCase(answered.outdated_case)
@@ -299,6 +314,7 @@ class AgentLoop:
         lost = find_lost_calls(checkpoint, calls, self.tools)
         checkpoint = self._mark_first_started(turn.claim_calls(checkpoint.next(), (), lost=lost))
         yield effects.ClaimThread(checkpoint)
+        yield from turn.report_ends(saved.checkpoint, checkpoint)
         return (yield from self._run_calls(checkpoint, begins=False)) if calls else checkpoint
 
     def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> effects.LoopPart:

@@ -101,7 +101,7 @@ class AsyncDriver(LoopDriver):
 
     async def _run_job(self, job: ToolJob) -> str | InterruptionMetadata:
         if job.tool.agent is not None:
-            driver = job.tool.agent.inner_async_driver(self._name, self._saver)
+            driver = job.tool.agent.inner_async_driver(self._name, self._saver, self._turn_driver.outbox)
             return answer_from_outcome(await driver.outcome(self._child_steps(job.tool.agent, job)))
         if job.tool.timeout is None:
             return to_text(await acall_tool(job, self._workers))

@@ -23,12 +23,20 @@ def offer_event_loop(loop: "AbstractEventLoop") -> Iterator[None]:
         _waiting_loop.reset(before)
 
 
+def find_waiting_loop() -> "AbstractEventLoop | None":
+    """Return the event loop on which a task waits for this thread, or that runs in this thread."""
+    import asyncio
+
+    loop = asyncio.get_running_loop() if is_on_loop() else _waiting_loop.get()
+    return loop if loop is not None and loop.is_running() else None
+
+
 def wait_for_value(awaitable: Awaitable[T]) -> T:
     """Return the value of the awaitable. Raises what it raises."""
     import asyncio
 
     loop = _waiting_loop.get()
-    if loop is None or not loop.is_running() or _is_on_loop():
+    if loop is None or not loop.is_running() or is_on_loop():
         return run_coroutine(await_value(awaitable))
     return asyncio.run_coroutine_threadsafe(await_value(awaitable), loop).result()
 
@@ -39,7 +47,7 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     from concurrent.futures import ThreadPoolExecutor
     from contextvars import copy_context
 
-    if not _is_on_loop():
+    if not is_on_loop():
         return asyncio.run(work)
     # A notebook already runs a loop in this thread, so the coroutine needs a loop in another thread.
     with ThreadPoolExecutor(1) as executor:
@@ -51,7 +59,8 @@ async def await_value(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-def _is_on_loop() -> bool:
+def is_on_loop() -> bool:
+    """Return whether an event loop runs in this thread."""
     import asyncio
 
     try:

@@ -101,7 +101,7 @@ class LoopDriver:
     def _child_steps(self, agent: "ReactAgent", job: ToolJob) -> effects.LoopSteps:
         loop = agent.inner_loop(self._name)
         text = str(job.call.arguments.get("task", ""))
-        return loop.run_inside(job.thread_id, text, job.decisions, begins=job.begins)
+        return loop.run_inside(job.thread_id, text, job.decisions, begins=job.begins, case=job.case)
 
 
 def _copy_message(message: Message) -> Message:
@@ -234,7 +234,7 @@ class SyncDriver(LoopDriver):
 
     def _run_job(self, job: ToolJob) -> str | InterruptionMetadata:
         if job.tool.agent is not None:
-            driver = job.tool.agent.inner_driver(self._name, self._saver)
+            driver = job.tool.agent.inner_driver(self._name, self._saver, self._turn_driver.outbox)
             return answer_from_outcome(driver.outcome(self._child_steps(job.tool.agent, job)))
         return to_text(call_tool(job))
 

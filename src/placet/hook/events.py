@@ -1,6 +1,6 @@
 """The events an agent reports while it runs, and its outcomes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,5 +65,7 @@ class ToolJob:
     """The thread of the inner agent that runs the call."""
     decisions: dict[str, Any]
     """The decisions on the calls of the inner agent."""
+    case: Mapping[str, Any] | None
+    """The case that these decisions come from."""
     begins: bool
     """Whether this is certainly the first attempt: an inner thread with this id belongs to another call."""

@@ -33,6 +33,7 @@ from placet.hook.checkpoint_cache import CheckpointCache
 from placet.hook.grants import GrantSource, generate_nonce
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
+from placet.hook.receipts import ReceiptOutbox
 from placet.hook.result_texts import OUTCOME_UNKNOWN, FailedResult, describe_failure
 from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tool_call import Schemas, ToolCall
@@ -86,6 +87,7 @@ class Gate(BlockingCaller):
         self.saver = saver
         self._cache = CheckpointCache(saver)
         self._opens_cases = reviews is not None
+        self.outbox = ReceiptOutbox(name=agent, reviews=reviews, saver=saver, clock=clock)
         self._driver = TurnDriver(
             name=agent,
             hooks=self._hooks,
@@ -93,6 +95,7 @@ class Gate(BlockingCaller):
             grants=grants,
             clock=clock,
             nonce=generate_nonce(),
+            outbox=self.outbox,
         )
         self._lease_for = lease_for
         self._clock = clock
@@ -255,6 +258,7 @@ class Gate(BlockingCaller):
             with suppress(CheckpointConflict):
                 if following.results != checkpoint.results:
                     self._cache.put(following, unsynced=True)
+                    self._report(checkpoint, following)
                 return turns.find_results(following, calls)
 
     def begin(
@@ -300,13 +304,13 @@ class Gate(BlockingCaller):
             plan = self._leases.plan(checkpoint, calls, owner, leased=leased)
             if not plan.runs and not plan.lost:
                 return plan.found
-            new = self._leases.take(key, owner, plan)
+            new, following = self._leases.take(key, owner, plan), plan.apply(checkpoint)
             lease_for = self._lease_for if self._leases.lease_of(key, owner).calls else None
             try:
                 if plan.abandoned:
-                    self._cache.claim(plan.apply(checkpoint), lease_for=lease_for)
+                    self._cache.claim(following, lease_for=lease_for)
                 else:
-                    self._cache.put(plan.apply(checkpoint), lease_for=lease_for, unsynced=not plan.runs)
+                    self._cache.put(following, lease_for=lease_for, unsynced=not plan.runs)
             except BaseException as error:
                 self._leases.undo(key, new)
                 busy = isinstance(error, ThreadBusy)
@@ -315,6 +319,7 @@ class Gate(BlockingCaller):
                 continue
             self._leases.take_over(key, plan.abandoned)
             self._leases.end(key, plan.lost)
+            self._report(checkpoint, following)
             return plan.outcomes()
 
     def finish(self, key: str, call_id: str, result: str) -> str:
@@ -328,6 +333,7 @@ class Gate(BlockingCaller):
             following = turns.finish_calls(checkpoint.next(), results)
             merged = following.results
             if len(merged) > len(checkpoint.results):
+                self._report(checkpoint, following)
                 lease_for = self._lease_for if set(checkpoint.started) - merged.keys() else None
                 try:
                     self._cache.put(following, lease_for=lease_for, unsynced=True)
@@ -348,12 +354,17 @@ class Gate(BlockingCaller):
         checkpoint = self._cache.load(key).checkpoint
         over = turns.require_interruption(checkpoint)
         if checkpoint.stage == "running" and over.id == interruption:
+            self._report(checkpoint, turns.end_unclaimed_calls(checkpoint))
             results = {call.id: said for call in over.tool_feedbacks}
             with suppress(CheckpointConflict):
                 self._cache.put(checkpoint.next(stage="ready", results=results, tools={}))
 
     def release(self, key: str) -> None:
-        """Delete a turn that is over."""
+        """Delete a turn that is over; approved calls that never started are reported as not claimed."""
+        if self._opens_cases and (saved := self._cache.find(key)) is not None:
+            checkpoint = saved.checkpoint
+            if checkpoint.stage == "running":
+                self._report(checkpoint, turns.end_unclaimed_calls(checkpoint))
         self._cache.release(key)
 
     def abandon(self, key: str) -> None:
@@ -425,6 +436,11 @@ class Gate(BlockingCaller):
         return await self.run_blocking(
             partial(self.begin, key, call_id, repeatable=repeatable), on_cancel=give_back
         )
+
+    def _report(self, before: Checkpoint, after: Checkpoint) -> None:
+        """Report to the turn's case what became of the approved calls that ended meanwhile."""
+        if after.case is not None:
+            self._run(turns.report_ends(before, after))
 
     def _run(self, steps: turns.TurnSteps[T]) -> T:
         return run_turn(steps, self._perform)

@@ -5,7 +5,8 @@ by the interruption's id, and is opened only once.
 """
 
 import json
-from collections.abc import Awaitable, Mapping
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 from placet.client import PlacetClient
@@ -25,12 +26,15 @@ from placet.protocol.duration import parse_duration
 from placet.reviews.tool_calls.declaration import TOOL_CALLS
 from placet.text.truncation import truncate
 
+logger = logging.getLogger(__name__)
 CaseReference = Mapping[str, Any]
 """The stored members of a case: `case_id`, `review_url`, `expires_at`."""
 _CASE_MEMBERS = ("case_id", "review_url", "expires_at")
 _ENDED_STATUSES = frozenset({404, 409, 410})
 """Responses to a withdrawal that comes too late."""
 _RATE_LIMITED = 429
+_NO_RECEIPT_STATUSES = frozenset({400, 404, 405, 410, 413, 422})
+"""Responses to receipts that the case will never take."""
 _REFUSED_STATUSES = frozenset({400, 413, 422})
 """Responses to a case that the server will never accept."""
 _PROMPT_CHARACTERS = 500
@@ -100,6 +104,15 @@ class ServerReviews:
             if refused.status not in _ENDED_STATUSES:
                 raise
 
+    def report_calls(self, case: CaseReference, receipts: Sequence[Mapping[str, str]]) -> None:
+        """Report what became of the calls of a case, unless it will never take receipts."""
+        try:
+            self._client.report_calls(case["case_id"], receipts)
+        except ServerRefused as refused:
+            if refused.status not in _NO_RECEIPT_STATUSES:
+                raise
+            logger.info("receipt_refused case=%s error=%s", case["case_id"], refused)
+
 
 class EmbeddedCases(Protocol):
     """The part of `placet.Placet` that EmbeddedReviews uses."""
@@ -114,6 +127,10 @@ class EmbeddedCases(Protocol):
 
     async def cancel(self, case_id: str, *, reason: str | None = None) -> Any:
         """Withdraw the case."""
+        ...
+
+    async def report_calls(self, case_id: str, receipts: Sequence[Mapping[str, str]]) -> Any:
+        """Record what became of the calls of the case."""
         ...
 
 
@@ -152,6 +169,15 @@ class EmbeddedReviews:
         except RequestError as refused:
             if refused.status not in _ENDED_STATUSES:
                 raise
+
+    async def report_calls(self, case: CaseReference, receipts: Sequence[Mapping[str, str]]) -> None:
+        """Report what became of the calls of a case, unless it will never take receipts."""
+        try:
+            await self._placet.report_calls(case["case_id"], receipts)
+        except RequestError as refused:
+            if refused.status not in _NO_RECEIPT_STATUSES:
+                raise
+            logger.info("receipt_refused case=%s error=%s", case["case_id"], refused)
 
 
 def _require_timeout(timeout: str) -> None:

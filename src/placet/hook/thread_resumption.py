@@ -24,6 +24,10 @@ def resume_pending(*agents: ReactAgent, case_id: str | None = None) -> ResumedTh
     that still wait are not changed; one that fails is logged and does not stop the others.
     """
     moved: ResumedThreads = {}
+    _require_agents(agents)
+    if case_id is None:
+        for agent in agents:
+            agent.outbox.send_stored()
     for agent, checkpoint in _find_candidates(agents, case_id):
         try:
             outcome = agent.resume(checkpoint.thread_id)
@@ -37,7 +41,11 @@ def resume_pending(*agents: ReactAgent, case_id: str | None = None) -> ResumedTh
 async def aresume_pending(*agents: ReactAgent, case_id: str | None = None) -> ResumedThreads:
     """Async version of `resume_pending`."""
     moved: ResumedThreads = {}
+    _require_agents(agents)
     workers, candidates = Workers(), _find_candidates(agents, case_id)
+    if case_id is None:
+        for agent in agents:
+            await agent.outbox.asend_stored()
     while (found := await workers.run(partial(next, candidates, None))) is not None:
         agent, checkpoint = found
         try:
@@ -49,12 +57,15 @@ async def aresume_pending(*agents: ReactAgent, case_id: str | None = None) -> Re
     return moved
 
 
-def _find_candidates(
-    agents: tuple[ReactAgent, ...], case_id: str | None
-) -> Iterator[tuple[ReactAgent, Checkpoint]]:
+def _require_agents(agents: tuple[ReactAgent, ...]) -> None:
     for agent in agents:
         if not isinstance(agent, ReactAgent):
             refuse("agents", "agents, as in resume_pending(one, another)", agent)
+
+
+def _find_candidates(
+    agents: tuple[ReactAgent, ...], case_id: str | None
+) -> Iterator[tuple[ReactAgent, Checkpoint]]:
     for agent in agents:
         for thread_id in (*agent.saver.list_threads("paused"), *agent.saver.list_threads("running")):
             try:

@@ -18,7 +18,7 @@ from placet.hook.feedback import ToolFeedback
 from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.interruption import InterruptionMetadata, create_interruption
 from placet.hook.messages import build_user_message, read_tool_calls
-from placet.hook.result_texts import apply_verdict
+from placet.hook.result_texts import FailedResult, apply_verdict
 from placet.hook.tool_call import ToolCall
 from placet.hook.tools import Tool, describe_missing_tool
 
@@ -75,7 +75,7 @@ def plan_jobs(
         if refused is not None:
             results[call.id] = refused
         elif decided.name not in tools:
-            results[call.id] = describe_missing_tool(decided.name)
+            results[call.id] = FailedResult(describe_missing_tool(decided.name))
         else:
             jobs.append(build_job(checkpoint, decided, tools[decided.name], begins=begins))
     return results, jobs
@@ -193,9 +193,18 @@ def build_job(checkpoint: Checkpoint, call: ToolCall, tool: Tool, *, begins: boo
         "key": f"{checkpoint.thread_id}:{len(checkpoint.messages)}:{call.id}",
         "thread_id": "" if tool.agent is None else build_inner_thread_id(checkpoint, call),
         "decisions": {} if tool.agent is None else select_inner_decisions(checkpoint, call),
+        "case": None if tool.agent is None else _find_inner_case(checkpoint, call),
         "begins": begins,
     }
     return build_frozen(ToolJob, members)
+
+
+def _find_inner_case(checkpoint: Checkpoint, call: ToolCall) -> dict[str, str] | None:
+    """Return the case that decides the calls inside this one, with the prefix that their ids have there."""
+    case = checkpoint.case
+    if case is None:
+        return None
+    return {"case_id": case["case_id"], "prefix": case.get("prefix", "") + _inner_id_prefix(call)}
 
 
 def build_inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from placet.cases.execution_outcomes import NotRunReason
+from placet.cases.execution_outcomes import ExecutionOutcome, NotRunReason
 from placet.errors import (
     AlreadyDecided,
     CheckpointConflict,
@@ -182,6 +182,12 @@ NOT_RUN: Mapping[CallState, NotRunReason] = {
 }
 """The states in which a call has not done its work, with the reason that is reported."""
 
+_RUNNING_DECISIONS = (FeedbackResult.APPROVED, FeedbackResult.EDITED)
+_OUTCOMES: Mapping[CallState | None, ExecutionOutcome] = {
+    CallState.RAN: ExecutionOutcome.RAN,
+    **{state: ExecutionOutcome(reason) for state, reason in NOT_RUN.items()},
+}
+"""What is reported of a call that has ended."""
 _EVENT_OF_REASON = {
     None: CallEvent.REJECT,
     NotRunReason.TIMED_OUT: CallEvent.LAPSE,
@@ -240,6 +246,36 @@ def claim_calls(thread: Checkpoint, calls: Collection[str], *, lost: Collection[
         results={**thread.results, **dict.fromkeys(lost, OUTCOME_UNKNOWN)} if lost else thread.results,
         ends={**thread.ends, **ends} if ends else thread.ends,
     )
+
+
+def end_unclaimed_calls(thread: Checkpoint) -> Checkpoint:
+    """Return a decided turn that is over: approved calls that no process started were not claimed."""
+    ends = {}
+    for call_id, verdict in thread.verdicts.items():
+        if verdict.decision in _RUNNING_DECISIONS:
+            state = find_call_state(thread, call_id) or _A
+            following = apply(state, CallEvent.RELEASE)
+            if following is not state:
+                ends[call_id] = str(following)
+    return replace(thread, ends={**thread.ends, **ends}) if ends else thread
+
+
+def find_new_ends(before: Checkpoint, after: Checkpoint) -> dict[str, ExecutionOutcome]:
+    """Return what became of the approved calls that ended between two checkpoints of a turn with a case."""
+    ends = {}
+    if after.case is not None:
+        for call_id, verdict in after.verdicts.items():
+            if verdict.decision in _RUNNING_DECISIONS:
+                state = find_call_state(after, call_id)
+                if state in _OUTCOMES and state is not find_call_state(before, call_id):
+                    ends[call_id] = _OUTCOMES[state]
+    return ends
+
+
+def report_ends(before: Checkpoint, after: Checkpoint) -> "TurnSteps[None]":
+    """Report what became of the approved calls that ended between two checkpoints."""
+    if after.case is not None and (ends := find_new_ends(before, after)):
+        yield ReportEnds(after.case, ends)
 
 
 def give_back_call(thread: Checkpoint, call_id: str) -> Checkpoint:
@@ -359,6 +395,14 @@ class WithdrawCase:
     why: str = DECIDED_ELSEWHERE
 
 
+@dataclass(slots=True)
+class ReportEnds:
+    """Report to a case what became of its approved calls: call id -> outcome."""
+
+    case: Mapping[str, Any]
+    outcomes: Mapping[str, ExecutionOutcome]
+
+
 TurnEffect = (
     ReadMoment
     | EvaluateCalls
@@ -368,6 +412,7 @@ TurnEffect = (
     | OpenCase
     | PollCase
     | WithdrawCase
+    | ReportEnds
 )
 TurnSteps: TypeAlias = Generator[Any, Any, T]
 """Yields a TurnEffect and receives its result."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from placet.errors import CaseNotOpened, HookError, PlacetError
 from placet.hook import turn
 from placet.hook.approval_rules import Hook
+from placet.hook.async_values import find_waiting_loop, is_on_loop, wait_for_value
 from placet.hook.call_evaluation import arun_evaluation, evaluate_calls, run_evaluation
 from placet.hook.grants import (
     CallOrigin,
@@ -22,6 +23,7 @@ from placet.hook.grants import (
     recheck_grants,
     use_grants,
 )
+from placet.hook.receipts import ReceiptOutbox
 from placet.hook.workers import Workers
 
 if TYPE_CHECKING:
@@ -47,12 +49,14 @@ class TurnDriver:
         grants: GrantSource | None,
         clock: Callable[[], datetime],
         nonce: str | None = None,
+        outbox: ReceiptOutbox | None = None,
     ) -> None:
         self.name = name
         self.hooks = hooks
         self.reviews = reviews
         self.grants = grants
         self.clock = clock
+        self.outbox = outbox
         self._nonce = nonce
 
     def perform(self, effect: Any) -> Any:
@@ -73,6 +77,8 @@ class TurnDriver:
             return await ause_grants(self.grants, effect.calls, **self._origin_of_calls(effect))
         if isinstance(effect, turn.RecheckGrants):
             return await arecheck_grants(self.grants, effect.granted)
+        if isinstance(effect, turn.ReportEnds) and self.outbox is not None:
+            return await self._areport(effect, self.outbox, workers)
         if kind in REVIEW_EFFECTS and self.reviews is not None:
             review: Any = effect
             with _tolerate_review_failure(review):
@@ -105,6 +111,15 @@ class TurnDriver:
         """Withdraw a case that is not needed any more; a failure is logged."""
         self.perform(turn.WithdrawCase(case, why))
 
+    def _report(self, effect: turn.ReportEnds) -> None:
+        if self.outbox is not None:
+            self.outbox.report(effect.case, effect.outcomes)
+
+    async def _areport(self, effect: turn.ReportEnds, outbox: ReceiptOutbox, workers: Workers) -> None:
+        entry = await workers.run(partial(outbox.store, effect.case, effect.outcomes), to_the_end=True)
+        if entry is not None:
+            outbox.send_later(entry)
+
     def _request_review(self, effect: "turn.OpenCase | turn.PollCase | turn.WithdrawCase") -> Any:
         """Return the reviews' answer, which may have to be awaited."""
         if self.reviews is None:
@@ -136,6 +151,7 @@ _PERFORM: Mapping[type, Callable[[TurnDriver, Any], Any]] = {
     turn.OpenCase: TurnDriver._review,
     turn.PollCase: TurnDriver._review,
     turn.WithdrawCase: TurnDriver._review,
+    turn.ReportEnds: TurnDriver._report,
 }
 REVIEW_EFFECTS = (turn.OpenCase, turn.PollCase, turn.WithdrawCase)
 
@@ -160,6 +176,9 @@ def run_turn(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
 def require_sync(answer: T | Awaitable[T]) -> T:
     """Return the reviews' answer to a synchronous caller; raises HookError if it must be awaited."""
     if inspect.isawaitable(answer):
+        if find_waiting_loop() is not None and not is_on_loop():
+            value: T = wait_for_value(answer)
+            return value
         if inspect.iscoroutine(answer):
             answer.close()
         raise HookError("These reviews are async: use an agent's async methods.")
