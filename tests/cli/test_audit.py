@@ -18,7 +18,7 @@ from placet.desk import clock
 from placet.errors import CaseNotFound, PlacetError, SettingsError, Unavailable
 from placet.http.operations import LocalOperations
 from placet.ports.store import Store
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.settings import GroupSettings, RelaySettings
 from placet.relay.transports.admin_api.audit import AuditApi
 from placet.stores.sqlite import SqliteStore
@@ -47,7 +47,7 @@ def server(folder: Path) -> Iterator[RunningServer]:
 async def fill(path: Path) -> None:
     store = await SqliteStore.open(path)
     moment = clock.now()  # one moment for all events, however slow the machine is
-    trail = StoredAuditLog(store, now=lambda: moment)
+    trail = AuditLog(store, now=lambda: moment)
     for number in range(3):
         way, name = build_subscription(), f"call-{number}"
         trail.record(
@@ -116,7 +116,7 @@ class BusyAudit(LocalOperations):
     """The audit of a file in which something happens after every look."""
 
     def __init__(self, store: Store) -> None:
-        self._trail = StoredAuditLog(store, now=clock.now)
+        self._trail = AuditLog(store, now=clock.now)
         super().__init__(AuditApi(store, self._trail, now=clock.now).routes(), build_operator_request("busy"))
 
     def record_event(self, name: str) -> None:

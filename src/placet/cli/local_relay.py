@@ -10,8 +10,7 @@ from placet.errors import ValidationFailed
 from placet.http.route import Route
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.audit.audit_event import AuditEventFactory
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import load_replay_detectors
@@ -45,7 +44,7 @@ def build_operator_request(tenant: str | None) -> Callable[..., RelayRequest]:
 
 @asynccontextmanager
 async def _open_audit_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
-    yield AuditApi(store, StoredAuditLog(store, now=clock.now), now=clock.now).routes()
+    yield AuditApi(store, AuditLog(store, now=clock.now), now=clock.now).routes()
 
 
 @asynccontextmanager
@@ -59,7 +58,7 @@ async def _open_registry_routes(store: Store, settings: Settings) -> AsyncIterat
         networks=parse_networks(relay),
     )
     editor = RegistryEditor(
-        store, members, build_event=AuditEventFactory(clock.now).build_change_event, now=clock.now
+        store, members, build_event=AuditLog(store, now=clock.now).build_change_event, now=clock.now
     )
     yield (
         *AgentsApi(editor, relay_url=f"{settings.public_url}{AGENT_PROXY}").routes(),
@@ -72,7 +71,7 @@ async def _open_registry_routes(store: Store, settings: Settings) -> AsyncIterat
 async def _open_policy_routes(store: Store, settings: Settings) -> AsyncIterator[tuple[Route, ...]]:
     relay = settings.relay or RelaySettings()
     settled = [] if relay.policies is None else read_settings_policies(relay.policies, now=clock.now())
-    audit_log = StoredAuditLog(store, now=clock.now)
+    audit_log = AuditLog(store, now=clock.now)
     policies = PolicyRepository(store, audit_log=audit_log, now=clock.now, settings_policies=settled)
     members = LiveRegistry(snapshot_from_settings(relay, os.environ), store=store)
     detectors = load_replay_detectors()

@@ -16,7 +16,7 @@ from placet.ports.courier import Courier
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.relay.asgi import App, Authenticate, ReadBody
-from placet.relay.audit.audit_log import AuditLog, StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
 from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
@@ -91,7 +91,7 @@ class Relay:
         self.dependencies = dependencies
         self.registry = _build_registry(dependencies)
         self.tenant_retention = _build_tenant_retention(dependencies)
-        self.audit_log = StoredAuditLog(
+        self.audit_log = AuditLog(
             dependencies.store, now=dependencies.now, get_payload_mode=self.tenant_retention.get_payload_mode
         )
         self.retention = RetentionJob(dependencies.store, self.tenant_retention, now=dependencies.now)

@@ -14,7 +14,7 @@ from placet.http.route import Route
 from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.policy_repository import PolicyRepository
@@ -41,7 +41,7 @@ class PolicyApiClient:
     ) -> None:
         self.store = store
         self.clock = clock
-        self.trail = StoredAuditLog(store, now=clock)
+        self.trail = AuditLog(store, now=clock)
         self.detectors = detectors
         self.policy_repository = PolicyRepository(
             store, audit_log=self.trail, now=clock, settings_policies=settings_policies

@@ -7,7 +7,7 @@ import time
 
 from placet.desk import clock
 from placet.ports.hold_store import HoldRow
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.stores.sqlite import SqliteStore
 from placet.testing.relay_samples import create_held_case
 from tests.relay.audit.samples import build_subscription
@@ -40,7 +40,7 @@ def build_hold(number: int) -> HoldRow:
 
 async def main(path: str) -> None:
     store = await SqliteStore.open(path)
-    trail = StoredAuditLog(store, now=clock.now)
+    trail = AuditLog(store, now=clock.now)
     for number in range(10**9):
         trail.record(
             trail.build_event("COMMUNICATION_AUDIT", build_subscription(), correlation_id=str(number))

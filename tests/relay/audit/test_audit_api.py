@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from placet.ports.audit_store import AuditRow
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.settings import GroupSettings, RelaySettings, TenantSettings
 from tests.relay.audit.samples import build_subscription
 from tests.server.running import RunningServer, running
@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield found
 
 
-def get_audit_log(server: RunningServer) -> StoredAuditLog:
+def get_audit_log(server: RunningServer) -> AuditLog:
     relay = server.parts.relay
     assert relay is not None
     return relay.audit_log

@@ -14,8 +14,8 @@ from placet.errors import Unavailable, ValidationFailed
 from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.identity import Principal
 from placet.relay import write_queue
-from placet.relay.audit.audit_event import MAX_ID_LENGTH, AuditEvent
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_event import AuditEvent
+from placet.relay.audit.audit_log import MAX_ID_LENGTH, AuditLog
 from placet.relay.tenants import Membership
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import Exchange
@@ -53,7 +53,7 @@ class FlakyStore(InMemorySqliteStore):
         await super().add_audit_events(events)
 
 
-def record_events(trail: StoredAuditLog, *names: str) -> None:
+def record_events(trail: AuditLog, *names: str) -> None:
     for name in names:
         trail.record(trail.build_event("COMMUNICATION_AUDIT", build_subscription(), correlation_id=name))
 
@@ -65,7 +65,7 @@ async def list_stored_names(store: InMemorySqliteStore) -> list[str]:
 
 async def test_an_event_is_what_the_reference_says():
     clock = FakeClock()
-    row = StoredAuditLog(InMemorySqliteStore(), now=clock).build_event(
+    row = AuditLog(InMemorySqliteStore(), now=clock).build_event(
         "REGEX_DETECTION",
         build_subscription(),
         correlation_id="corr-1",
@@ -116,7 +116,7 @@ async def test_an_event_is_what_the_reference_says():
 
 
 async def test_user_and_agent_are_distinguished():
-    row = StoredAuditLog(InMemorySqliteStore(), now=FakeClock()).build_event(
+    row = AuditLog(InMemorySqliteStore(), now=FakeClock()).build_event(
         "HITL", build_subscription("ada", kind="user"), correlation_id="c"
     )
     event = json.loads(row.body)
@@ -125,7 +125,7 @@ async def test_user_and_agent_are_distinguished():
 
 
 async def test_a_change_by_a_member_names_the_member():
-    trail = StoredAuditLog(InMemorySqliteStore(), now=FakeClock())
+    trail = AuditLog(InMemorySqliteStore(), now=FakeClock())
     member = Membership(principal=Principal(name="ada"), tenant="acme")
     event = json.loads(
         trail.build_change_event(member, "ada wrote a policy.", metadata={"policyId": "p"}).body
@@ -139,7 +139,7 @@ async def test_a_change_by_a_member_names_the_member():
 
 async def test_event_with_unstorable_id_is_still_stored():
     store = InMemorySqliteStore()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     row = trail.build_event("HITL", build_subscription(), correlation_id="c", task_id="t" * 100_000)
     trail.record(row)
     await trail.flush()
@@ -148,7 +148,7 @@ async def test_event_with_unstorable_id_is_still_stored():
 
 
 async def test_an_event_that_is_too_large_is_kept_without_its_payload():
-    trail = StoredAuditLog(InMemorySqliteStore(), now=FakeClock())
+    trail = AuditLog(InMemorySqliteStore(), now=FakeClock())
     row = trail.build_event(
         "HITL", build_subscription(), correlation_id="c", payload={"requestBody": "x" * 10**6}
     )
@@ -158,7 +158,7 @@ async def test_an_event_that_is_too_large_is_kept_without_its_payload():
 
 async def test_events_are_written_within_a_moment_and_in_order():
     store = FlakyStore()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     wanted = [f"c{number}" for number in range(1000)]
     record_events(trail, *wanted)
     async with asyncio.timeout(60):
@@ -172,7 +172,7 @@ async def test_events_are_written_within_a_moment_and_in_order():
 
 async def test_events_are_written_without_a_flush():
     store = FlakyStore()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     record_events(trail, "c")
     async with asyncio.timeout(60):
         await store.tried.wait()
@@ -182,7 +182,7 @@ async def test_events_are_written_without_a_flush():
 async def test_events_wait_for_a_store_that_is_away():
     store = FlakyStore()
     store.away.set()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     record_events(trail, "first", "second")
     await store.tried.wait()
     record_events(trail, "third")
@@ -199,7 +199,7 @@ async def test_full_audit_queue_refuses_calls(limit: str, value: int, monkeypatc
     monkeypatch.setattr(write_queue, limit, value)
     store = FlakyStore()
     store.away.set()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     record_events(trail, "first", "second")
     with pytest.raises(Unavailable, match="no calls are accepted"):
         record_events(trail, "third")
@@ -213,7 +213,7 @@ async def test_full_audit_queue_refuses_calls(limit: str, value: int, monkeypatc
 
 async def test_rejected_event_does_not_block_others(caplog: pytest.LogCaptureFixture):
     store = FlakyStore()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     record_events(trail, "before", "poison", "after")
     await trail.flush()
     assert await list_stored_names(store) == ["before", "after"]
@@ -222,7 +222,7 @@ async def test_rejected_event_does_not_block_others(caplog: pytest.LogCaptureFix
 
 async def test_closed_audit_log_has_written_everything_and_refuses_more():
     store = FlakyStore()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     record_events(trail, *(str(number) for number in range(500)))
     await trail.aclose()
     assert len(await list_stored_names(store)) == 500
@@ -236,7 +236,7 @@ async def test_lost_events_are_logged_on_close(
     monkeypatch.setattr(write_queue, "CLOSE_TIMEOUT", timedelta(milliseconds=50))
     store = FlakyStore()
     store.away.set()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     record_events(trail, "lost")
     with caplog.at_level(logging.ERROR):
         await trail.aclose()
@@ -245,7 +245,7 @@ async def test_lost_events_are_logged_on_close(
 
 async def test_deferred_events_are_built_on_write_in_order():
     store, clock, made = FlakyStore(), FakeClock(), list[str]()
-    trail = StoredAuditLog(store, now=clock)
+    trail = AuditLog(store, now=clock)
 
     def later(name: str) -> None:
         stamp = trail.stamp()
@@ -277,7 +277,7 @@ async def test_deferred_events_count_towards_the_limit(monkeypatch: pytest.Monke
     monkeypatch.setattr(write_queue, "MAX_WAITING", MAX_UNBUILT + 2)
     store = FlakyStore()
     store.away.set()
-    trail, made = StoredAuditLog(store, now=FakeClock()), list[int]()
+    trail, made = AuditLog(store, now=FakeClock()), list[int]()
 
     def later(number: int) -> None:
         def make() -> AuditRow:
@@ -302,7 +302,7 @@ async def test_unrecordable_call_is_recorded_without_its_messages(
     caplog: pytest.LogCaptureFixture,
 ):
     store = InMemorySqliteStore()
-    trail = StoredAuditLog(store, now=FakeClock())
+    trail = AuditLog(store, now=FakeClock())
     asked = build_call("What is the weather?")
     odd = build_reply(asked, id=["no", "text"])
     exchange = Exchange(

@@ -12,7 +12,7 @@ from placet.errors import RelayConflict, SettingsError
 from placet.ports.audit_store import AuditFilter
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import EVENT_BATCH, RetentionJob, TenantRetention
 from placet.relay.settings import RelaySettings, TenantSettings, check_relay
 from placet.relay.tenants import Membership, PayloadMode, RetentionPolicy
@@ -37,7 +37,7 @@ class RetentionKit:
         self.store = store
         self.clock = clock
         self.keeping = TenantRetention(store, settings_policies=settled, now=clock)
-        self.trail = StoredAuditLog(store, now=clock, get_payload_mode=self.keeping.get_payload_mode)
+        self.trail = AuditLog(store, now=clock, get_payload_mode=self.keeping.get_payload_mode)
         self.retention = RetentionJob(store, self.keeping, now=clock)
 
     async def note(self, tenant: str, *names: str, payload: dict[str, Any] | None = None) -> None:

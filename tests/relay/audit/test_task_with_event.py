@@ -19,7 +19,7 @@ from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.ports.task_store import TaskRow
 from placet.relay import write_queue
 from placet.relay.a2a.errors import A2AError
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.relay_tasks import TaskHandle
@@ -73,7 +73,7 @@ class FaultyRelay:
     def __init__(self) -> None:
         self.store = FaultyStore()
         self.clock = FakeClock()
-        self.audit_log = StoredAuditLog(self.store, now=self.clock)
+        self.audit_log = AuditLog(self.store, now=self.clock)
         self.tasks = StoredTaskRepository(self.store, now=self.clock, queue=self.audit_log.queue)
         self.access = TaskAccess(self.tasks)
         self.recorder = CallRecorder(self.audit_log)

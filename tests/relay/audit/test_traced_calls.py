@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from placet.ports.identity import Principal
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.tenants import Membership
 from placet.relay.transports.admin_api.access import RelayRequest
 from placet.relay.transports.admin_api.audit import MAX_STEPS, AuditApi
@@ -27,7 +27,7 @@ REQUEST = RelayRequest(
 async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
     body = msgspec.Raw(b"[" + b"[]," * 40_000 + b"[]]")
     store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
-    trail = StoredAuditLog(store, now=clock)
+    trail = AuditLog(store, now=clock)
     for _ in range(120):
         trail.record(
             trail.build_event(
@@ -52,7 +52,7 @@ async def test_a_trace_of_large_calls_takes_little_memory(tmp_path):
 
 async def test_a_trace_shows_its_first_steps_and_counts_all_of_them(tmp_path):
     store, clock = await SqliteStore.open(tmp_path / "audit.db"), FakeClock()
-    trail = StoredAuditLog(store, now=clock)
+    trail = AuditLog(store, now=clock)
     for number in range(MAX_STEPS + 7):
         clock.advance(timedelta(seconds=1))
         trail.record(

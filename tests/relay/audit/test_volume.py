@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from placet.ports.audit_store import AuditFilter, AuditRow
-from placet.relay.audit.audit_event import AuditEventFactory
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.transports.admin_api.audit import export_lines
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.stores.sqlite.relay_filters import build_event_query
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
@@ -24,7 +25,7 @@ RARE = 997
 
 def build_events() -> list[AuditRow]:
     clock = FakeClock()
-    make = AuditEventFactory(clock)
+    make = AuditLog(InMemorySqliteStore(), now=clock)
     common = make.build_event(
         "COMMUNICATION_AUDIT", build_subscription(), correlation_id="", transport="JSONRPC", action="LOG"
     )

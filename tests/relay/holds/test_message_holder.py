@@ -18,7 +18,7 @@ from placet.ports.identity import Principal
 from placet.ports.outbox_store import DeliveryFilter
 from placet.relay.a2a.call import parse_call
 from placet.relay.a2a.errors import A2AError
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.message_excerpts import excerpt_texts
@@ -60,7 +60,7 @@ class HolderKit:
             desk=self.desk.desk,
             tasks=self.tasks,
             access=TaskAccess(self.tasks),
-            audit_log=StoredAuditLog(store, now=self.desk.clock),
+            audit_log=AuditLog(store, now=self.desk.clock),
             now=self.desk.clock,
             notifier=HoldNotifier(
                 store, {}, public_url="https://placet.example", now=self.desk.clock, wake=lambda: None

@@ -20,7 +20,7 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.relay.a2a.json_format import build_task, build_task_reply
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.audit.audit_event import AuditEventFactory
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.inspection.policy_cache import PolicyCache
@@ -40,6 +40,7 @@ from placet.relay.settings import RelaySettings
 from placet.relay.task_reasons import HitlHeld, reason_to_metadata
 from placet.relay.tenants import PayloadMode
 from placet.relay.write_queue import CallWrites
+from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from tests.relay.a2a.sdk_agent import serve_app
 from tests.relay.policies.samples import build_binding, build_group
 from tests.relay.relay_app import bind_free_port, build_app
@@ -61,21 +62,15 @@ async def store_policies(store: Store, drafts: dict[str, dict[str, Any]], sink: 
     await store.save_record(build_revision_record("default", rev=rev, now=now))
 
 
-class MemoryAuditLog:
+class MemoryAuditLog(AuditLog):
     """A trail that a test can read."""
 
     def __init__(self) -> None:
-        maker = AuditEventFactory(clock.now)
-        self.build_event = maker.build_event
-        self.build_change_event = maker.build_change_event
-        self.stamp = maker.stamp
         self.payloads: PayloadMode = "masked"
+        super().__init__(InMemorySqliteStore(), now=clock.now, get_payload_mode=lambda _: self.payloads)
         self.full = False
         self.rows: list[AuditRow] = []
         self.lock = threading.Lock()
-
-    def get_payload_mode(self, tenant: str) -> PayloadMode:
-        return self.payloads
 
     def record(self, *events: AuditRow, call: CallWrites | None = None) -> None:
         if self.full:

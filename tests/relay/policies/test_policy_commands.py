@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from placet.cli.main import cli
 from placet.desk import clock
 from placet.errors import CaseNotFound, RelayConflict, SettingsError, ValidationFailed
-from placet.relay.audit.audit_log import StoredAuditLog
+from placet.relay.audit.audit_log import AuditLog
 from placet.stores.sqlite.store import SqliteStore
 from tests.cli.process import placet, serving
 from tests.relay.audit.samples import build_subscription
@@ -165,7 +165,7 @@ def test_a_replay_of_no_traffic_says_so(policies: PolicyCommands):
 async def record_message(path: Path, text: str) -> None:
     """A message that the relay carried just now."""
     store = await SqliteStore.open(path)
-    trail = StoredAuditLog(store, now=clock.now)
+    trail = AuditLog(store, now=clock.now)
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
     payload = {"version": "1.0", "method": "SendMessage", "requestBody": call}

@@ -17,8 +17,8 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.sse import decode_events
 from placet.relay.a2a.stream_merging import merge_event_documents
-from placet.relay.audit.audit_event import STARTED_STAGE, EventStamp, get_transport
-from placet.relay.audit.audit_log import AuditLog
+from placet.relay.audit.audit_event import STARTED_STAGE, get_transport
+from placet.relay.audit.audit_log import AuditLog, EventStamp
 from placet.relay.audit.payload_bodies import build_payload_body
 from placet.relay.policy.evaluation import Outcome
 from placet.relay.policy.finding import Finding, omit_sensitive_id
