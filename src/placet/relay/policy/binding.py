@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from placet.errors import ValidationFailed
 from placet.protocol.conversion import convert_input, quote
@@ -175,8 +175,7 @@ def create_group(draft: GroupDraft, *, group_id: str, now: datetime) -> PolicyGr
 
 def create_binding(draft: BindingDraft, *, binding_id: str, now: datetime) -> Binding:
     """Return a new binding."""
-    fields = {name: getattr(draft, name) for name in draft.__struct_fields__}
-    return Binding(id=binding_id, created_at=now, **fields)
+    return Binding(id=binding_id, created_at=now, **asdict(draft))
 
 
 def reorder_bindings(bindings: Sequence[Binding], reorder: BindingReorder) -> tuple[Binding, ...]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -260,6 +260,30 @@ GrpcContext = Any  # grpc has no type annotations
 log = logging.getLogger("placet.relay")
 
 
+def _define_unary(operation: Operation) -> Callable[["GrpcServer", Message, GrpcContext], Awaitable[Message]]:
+    """Return the method of an operation with one response."""
+
+    async def answer(server: "GrpcServer", request: Message, context: GrpcContext) -> Message:
+        return await server.answer_call(operation, request, context)
+
+    return answer
+
+
+def _define_stream(
+    operation: Operation,
+) -> Callable[["GrpcServer", Message, GrpcContext], AsyncGenerator[Message, None]]:
+    """Return the method of an operation whose responses are a stream."""
+
+    async def stream(
+        server: "GrpcServer", request: Message, context: GrpcContext
+    ) -> AsyncGenerator[Message, None]:
+        async with aclosing(server.stream_call(operation, request, context)) as events:
+            async for event in events:
+                yield event
+
+    return stream
+
+
 class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
     """Serves A2A 1.0 over gRPC. A request names the agent in `tenant`, as in the agent's card."""
 
@@ -325,68 +349,30 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
 
     # Methods of the gRPC service
 
-    async def SendMessage(self, request: Message, context: GrpcContext) -> Message:
-        """Send a message."""
-        return await self._single("send", request, context)
+    SendMessage = _define_unary("send")
+    SendStreamingMessage = _define_stream("stream")
+    GetTask = _define_unary("get")
+    ListTasks = _define_unary("list")
+    CancelTask = _define_unary("cancel")
+    SubscribeToTask = _define_stream("subscribe")
+    CreateTaskPushNotificationConfig = _define_unary("push_create")
+    GetTaskPushNotificationConfig = _define_unary("push_get")
+    ListTaskPushNotificationConfigs = _define_unary("push_list")
+    DeleteTaskPushNotificationConfig = _define_unary("push_delete")
+    GetExtendedAgentCard = _define_unary("extended_card")
 
-    async def SendStreamingMessage(
-        self, request: Message, context: GrpcContext
-    ) -> AsyncGenerator[Message, None]:
-        """Send a message and stream the events of its task."""
-        async with aclosing(self._stream("stream", request, context)) as events:
-            async for event in events:
-                yield event
-
-    async def GetTask(self, request: Message, context: GrpcContext) -> Message:
-        """Get a task."""
-        return await self._single("get", request, context)
-
-    async def ListTasks(self, request: Message, context: GrpcContext) -> Message:
-        """List tasks."""
-        return await self._single("list", request, context)
-
-    async def CancelTask(self, request: Message, context: GrpcContext) -> Message:
-        """Cancel a task."""
-        return await self._single("cancel", request, context)
-
-    async def SubscribeToTask(self, request: Message, context: GrpcContext) -> AsyncGenerator[Message, None]:
-        """Stream the events of a task."""
-        async with aclosing(self._stream("subscribe", request, context)) as events:
-            async for event in events:
-                yield event
-
-    async def CreateTaskPushNotificationConfig(self, request: Message, context: GrpcContext) -> Message:
-        """Create a push config."""
-        return await self._single("push_create", request, context)
-
-    async def GetTaskPushNotificationConfig(self, request: Message, context: GrpcContext) -> Message:
-        """Get a push config."""
-        return await self._single("push_get", request, context)
-
-    async def ListTaskPushNotificationConfigs(self, request: Message, context: GrpcContext) -> Message:
-        """List push configs."""
-        return await self._single("push_list", request, context)
-
-    async def DeleteTaskPushNotificationConfig(self, request: Message, context: GrpcContext) -> Message:
-        """Delete a push config."""
-        return await self._single("push_delete", request, context)
-
-    async def GetExtendedAgentCard(self, request: Message, context: GrpcContext) -> Message:
-        """Get the extended card."""
-        return await self._single("extended_card", request, context)
-
-    # Shared by all methods
-
-    async def _single(self, operation: Operation, request: Message, context: GrpcContext) -> Message:
-        async with aclosing(self._stream(operation, request, context)) as messages:
+    async def answer_call(self, operation: Operation, request: Message, context: GrpcContext) -> Message:
+        """Return the only response to a call."""
+        async with aclosing(self.stream_call(operation, request, context)) as messages:
             async for message in messages:
                 return message
         await _abort(context, GrpcRefusal(grpc.StatusCode.INTERNAL, "The relay sent no response."))
         raise AssertionError("unreachable: _abort raises")
 
-    async def _stream(
+    async def stream_call(
         self, operation: Operation, request: Message, context: GrpcContext
     ) -> AsyncGenerator[Message, None]:
+        """Yield the responses to a call; refusals and failures end it with a gRPC status."""
         try:
             call = await self._build_call(operation, request, context)
             async with aclosing(call.documents()) as documents:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from placet.desk import random_values
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
@@ -66,28 +66,24 @@ class GroupQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_un
     policy_id: Annotated[str | None, Meta(description="Only groups that contain this policy.")] = None
 
 
-class _Groups:
-    """The `RecordKind` of policy groups."""
-
+class _GroupRecords(Records[PolicySnapshot, PolicyGroup]):
     noun = "policy group"
 
     def find(self, present: PolicySnapshot, tenant: str, name: str) -> Versioned[PolicyGroup] | None:
         return present.groups.get(name)
 
-    def record(self, tenant: str, name: str, held: Versioned[PolicyGroup], now: datetime) -> ConfigRecord:
+    def build_record(
+        self, tenant: str, name: str, held: Versioned[PolicyGroup], now: datetime
+    ) -> ConfigRecord:
         return build_group_record(tenant, held.value, rev=held.rev, now=now)
 
     def describe_save(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> AuditNote:
         _check_policies(present, value)
-        return AuditNote(
-            summary=f"saved the policy group {value.name}", metadata=_build_group_metadata(value)
-        )
+        return f"saved the policy group {value.name}", _build_group_metadata(value)
 
     def describe_removal(self, present: PolicySnapshot, name: str, value: PolicyGroup) -> AuditNote:
         _check_unbound(present, value)
-        return AuditNote(
-            summary=f"deleted the policy group {value.name}", metadata=_build_group_metadata(value)
-        )
+        return f"deleted the policy group {value.name}", _build_group_metadata(value)
 
 
 class PolicyGroupApi(HttpApi):
@@ -95,7 +91,7 @@ class PolicyGroupApi(HttpApi):
 
     def __init__(self, policy_repository: PolicyRepository) -> None:
         self._policy_repository = policy_repository
-        self._records = Records(policy_repository, _Groups())
+        self._records = _GroupRecords(policy_repository)
 
     @policy_groups.declare(
         OPERATIONS["createPolicyGroup"],
@@ -167,15 +163,7 @@ class PolicyGroupApi(HttpApi):
 
 def view_group(held: Versioned[PolicyGroup]) -> GroupView:
     """Return the policy group as the API shows it."""
-    group = held.value
-    return GroupView(
-        id=group.id,
-        name=group.name,
-        description=group.description,
-        policies=group.policies,
-        created_at=group.created_at,
-        rev=held.rev,
-    )
+    return GroupView(**asdict(held.value), rev=held.rev)
 
 
 def _check_policies(snapshot: PolicySnapshot, group: PolicyGroup) -> None:
@@ -263,15 +251,13 @@ class BindingQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_
     sink_agent_id: Annotated[str | None, Meta(description="Only bindings of this sink.")] = None
 
 
-class _Bindings:
-    """The `RecordKind` of bindings."""
-
+class _BindingRecords(Records[PolicySnapshot, Binding]):
     noun = "policy binding"
 
     def find(self, present: PolicySnapshot, tenant: str, name: str) -> Versioned[Binding] | None:
         return present.bindings.get(name)
 
-    def record(self, tenant: str, name: str, held: Versioned[Binding], now: datetime) -> ConfigRecord:
+    def build_record(self, tenant: str, name: str, held: Versioned[Binding], now: datetime) -> ConfigRecord:
         return build_binding_record(tenant, held.value, rev=held.rev, now=now)
 
     def describe_save(self, present: PolicySnapshot, name: str, value: Binding) -> AuditNote:
@@ -279,10 +265,10 @@ class _Bindings:
         if group is None:
             raise_invalid("binding.groupId", f"names {quote(value.group_id)}, which does not exist")
         summary = f"bound the policy group {group.value.name} at {value.binding_level} level"
-        return AuditNote(summary=summary, metadata=_build_binding_metadata(value))
+        return summary, _build_binding_metadata(value)
 
     def describe_removal(self, present: PolicySnapshot, name: str, value: Binding) -> AuditNote:
-        return AuditNote(summary="deleted a policy binding", metadata=_build_binding_metadata(value))
+        return "deleted a policy binding", _build_binding_metadata(value)
 
 
 class BindingApi(HttpApi):
@@ -290,7 +276,7 @@ class BindingApi(HttpApi):
 
     def __init__(self, policy_repository: PolicyRepository, registry: LiveRegistry | None = None) -> None:
         self._policy_repository = policy_repository
-        self._records = Records(policy_repository, _Bindings())
+        self._records = _BindingRecords(policy_repository)
         self._registry = registry
 
     @bindings.declare(
@@ -397,8 +383,7 @@ class BindingApi(HttpApi):
 
 def view_binding(held: Versioned[Binding]) -> BindingView:
     """Return the binding as the API shows it, without `unregistered`."""
-    fields = {name: getattr(held.value, name) for name in held.value.__struct_fields__}
-    return BindingView(**fields, rev=held.rev)
+    return BindingView(**asdict(held.value), rev=held.rev)
 
 
 def _matches_binding(binding: Binding, query: BindingQuery) -> bool:

@@ -1,10 +1,11 @@
 """Read, create, update and remove records, with a revision check and an audit event."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from placet.errors import CaseNotFound, RelayConflict
@@ -26,56 +27,42 @@ from placet.relay.transports.admin_api.access import IN_SETTINGS, RelayRequest
 
 P = TypeVar("P")
 """The current state of all records."""
-P_contra = TypeVar("P_contra", contravariant=True)
 S = TypeVar("S")
 """The value of a record."""
+AuditNote = tuple[str, Mapping[str, Any]]
+"""The predicate of a sentence for the audit log, such as `removed the agent b`, and the event's metadata."""
 
 
-class AuditNote(Struct, frozen=True, kw_only=True):
-    """The description of a change for the audit log, without the member and the operation."""
-
-    summary: str
-    """The predicate of a sentence, such as `removed the agent b`."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-class RecordKind(Protocol[P_contra, S]):
-    """Finds, encodes and describes records of one kind."""
-
-    @property
-    def noun(self) -> str:
-        """The name of one record in messages, such as `policy group`."""
-        ...
-
-    def find(self, present: P_contra, tenant: str, name: str) -> Versioned[S] | None:
-        """Return the record with this name, or None. Raises RelayConflict if it is in the settings."""
-        ...
-
-    def record(self, tenant: str, name: str, held: Versioned[S], now: datetime) -> ConfigRecord:
-        """Return the record for the store."""
-        ...
-
-    def describe_save(self, present: P_contra, name: str, value: S) -> AuditNote:
-        """Describe a creation or change. Raises ValidationFailed if it conflicts with other records."""
-        ...
-
-    def describe_removal(self, present: P_contra, name: str, value: S) -> AuditNote:
-        """Describe a removal. Raises RelayConflict if other records still refer to it."""
-        ...
-
-
-class Records(Generic[P, S]):
+class Records(ABC, Generic[P, S]):
     """Creates, updates and removes records of one kind. A `plan` raises an error to reject a change."""
 
-    def __init__(self, editor: RecordEditor[P], kind: RecordKind[P, S]) -> None:
+    noun: str
+    """The name of one record in messages, such as `policy group`."""
+
+    def __init__(self, editor: RecordEditor[P]) -> None:
         self._editor = editor
-        self._kind = kind
+
+    @abstractmethod
+    def find(self, present: P, tenant: str, name: str) -> Versioned[S] | None:
+        """Return the record with this name, or None. Raises RelayConflict if it is in the settings."""
+
+    @abstractmethod
+    def build_record(self, tenant: str, name: str, held: Versioned[S], now: datetime) -> ConfigRecord:
+        """Return the record for the store."""
+
+    @abstractmethod
+    def describe_save(self, present: P, name: str, value: S) -> AuditNote:
+        """Describe a creation or change. Raises ValidationFailed if it conflicts with other records."""
+
+    @abstractmethod
+    def describe_removal(self, present: P, name: str, value: S) -> AuditNote:
+        """Describe a removal. Raises RelayConflict if other records still refer to it."""
 
     def get(self, present: P, request: RelayRequest, name: str) -> Versioned[S]:
         """Return the record with this name. Raises CaseNotFound."""
-        held = self._kind.find(present, request.member.tenant, name)
+        held = self.find(present, request.member.tenant, name)
         if held is None:
-            raise CaseNotFound(f"{self._kind.noun.capitalize()} not found.")
+            raise CaseNotFound(f"{self.noun.capitalize()} not found.")
         return held
 
     async def create(self, request: RelayRequest, name: str, plan: Callable[[P], S]) -> Versioned[S]:
@@ -103,12 +90,12 @@ class Records(Generic[P, S]):
 
         def change(present: P) -> RecordChange[None]:
             current = self._get_matching(present, request, name)
-            note = self._kind.describe_removal(present, name, current.value)
+            summary, metadata = self.describe_removal(present, name, current.value)
             return RecordChange(
                 save=also(present),
                 delete=(self._build_record(request, name, current),),
-                message=f"{request.member.name} {note.summary}.",
-                metadata={"operation": "DELETED", **note.metadata},
+                message=f"{request.member.name} {summary}.",
+                metadata={"operation": "DELETED", **metadata},
                 result=None,
             )
 
@@ -123,16 +110,16 @@ class Records(Generic[P, S]):
     def _build_save(
         self, request: RelayRequest, present: P, name: str, held: Versioned[S], operation: str
     ) -> RecordChange[Versioned[S]]:
-        note = self._kind.describe_save(present, name, held.value)
+        summary, metadata = self.describe_save(present, name, held.value)
         return RecordChange(
             save=(self._build_record(request, name, held),),
-            message=f"{request.member.name} {note.summary}.",
-            metadata={"operation": operation, **note.metadata},
+            message=f"{request.member.name} {summary}.",
+            metadata={"operation": operation, **metadata},
             result=held,
         )
 
     def _build_record(self, request: RelayRequest, name: str, held: Versioned[S]) -> ConfigRecord:
-        return self._kind.record(request.member.tenant, name, held, self._editor.now())
+        return self.build_record(request.member.tenant, name, held, self._editor.now())
 
 
 KEY_RULE = "Only an administrator may add an API key that does not belong to the tenant yet."
@@ -157,16 +144,15 @@ class RegistryEntry(Struct, Generic[EntryT], frozen=True, kw_only=True):
     snapshot: RegistrySnapshot
 
 
-def view_entry(model: type[M], entry: RegistryEntry[EntryT]) -> M:
-    """Return the entry as a `model`, which selects the settings that the API shows."""
-    fields = set(model.__struct_fields__)
-    settings = {name: value for name, value in asdict(entry.value).items() if name in fields}
+def view_entry(model: type[M], entry: RegistryEntry[EntryT], **more: Any) -> M:
+    """Return the entry as a `model`, which selects the fields that the API shows; `more` are further ones."""
     common = {"name": entry.name, "tenant_id": entry.tenant, "origin": entry.origin, "rev": entry.rev}
-    return model(**settings, **common)
+    found = {**asdict(entry.value), **common, **more}
+    return model(**{name: found[name] for name in model.__struct_fields__})
 
 
 class RegistryKind(Struct, Generic[EntryT], frozen=True, kw_only=True):
-    """The `RecordKind` of agents, callers or groups."""
+    """What the records of agents, callers or groups differ in."""
 
     kind: ConfigKind
     conflict_message: str
@@ -182,44 +168,39 @@ class RegistryKind(Struct, Generic[EntryT], frozen=True, kw_only=True):
     get_stored: Callable[[StoredRegistry], Mapping[RegistryKey, Versioned[EntryT]]]
     """Returns the records of this kind in the store."""
 
-    @property
-    def noun(self) -> str:
-        """See `RecordKind`."""
-        return self.kind
 
-    def find(self, present: RegistryState, tenant: str, name: str) -> Versioned[EntryT] | None:
-        """See `RecordKind`."""
-        if (tenant, name) in self.get_all(present.from_settings):
-            raise RelayConflict(IN_SETTINGS)
-        return self.get_stored(present.stored).get((tenant, name))
-
-    def record(self, tenant: str, name: str, held: Versioned[EntryT], now: datetime) -> ConfigRecord:
-        """See `RecordKind`."""
-        return build_record(self.kind, (tenant, name), held.value, rev=held.rev, now=now)
-
-    def describe_save(self, present: RegistryState, name: str, value: EntryT) -> AuditNote:
-        """See `RecordKind`."""
-        return AuditNote(
-            summary=f"{self.verb} the {self.noun} {name}",
-            metadata={self.name_field: name, **self.get_audit_details(value)},
-        )
-
-    def describe_removal(self, present: RegistryState, name: str, value: EntryT) -> AuditNote:
-        """See `RecordKind`."""
-        return AuditNote(summary=f"removed the {self.noun} {name}", metadata={self.name_field: name})
-
-
-class RegistryRecords(Generic[EntryT]):
+class RegistryRecords(Records[RegistryState, EntryT]):
     """Reads the records of one kind in the settings and the store, and changes those in the store."""
 
     def __init__(self, editor: RegistryEditor, kind: RegistryKind[EntryT]) -> None:
-        self._editor = editor
+        super().__init__(editor)
+        self.noun = kind.kind
+        self._registry = editor.registry
+        self._check_entry = editor.check
         self._kind: RegistryKind[EntryT] = kind
-        self._records: Records[RegistryState, EntryT] = Records(editor, kind)
+
+    def find(self, present: RegistryState, tenant: str, name: str) -> Versioned[EntryT] | None:
+        """See `Records`."""
+        if (tenant, name) in self._kind.get_all(present.from_settings):
+            raise RelayConflict(IN_SETTINGS)
+        return self._kind.get_stored(present.stored).get((tenant, name))
+
+    def build_record(self, tenant: str, name: str, held: Versioned[EntryT], now: datetime) -> ConfigRecord:
+        """See `Records`."""
+        return build_record(self._kind.kind, (tenant, name), held.value, rev=held.rev, now=now)
+
+    def describe_save(self, present: RegistryState, name: str, value: EntryT) -> AuditNote:
+        """See `Records`."""
+        details = self._kind.get_audit_details(value)
+        return f"{self._kind.verb} the {self.noun} {name}", {self._kind.name_field: name, **details}
+
+    def describe_removal(self, present: RegistryState, name: str, value: EntryT) -> AuditNote:
+        """See `Records`."""
+        return f"removed the {self.noun} {name}", {self._kind.name_field: name}
 
     async def list_page(self, request: RelayRequest, view: Callable[[RegistryEntry[EntryT]], V]) -> Page[V]:
         """Return the requested page of a tenant's entries, sorted by name."""
-        query, snapshot = request.read_query(PageQuery), await self._editor.registry.get_snapshot()
+        query, snapshot = request.read_query(PageQuery), await self._registry.get_snapshot()
         names = self._list_names(snapshot, request.member.tenant)
         return query.cut_page(names).map(
             lambda name: view(self._build_entry(snapshot, request.member.tenant, name))
@@ -227,21 +208,21 @@ class RegistryRecords(Generic[EntryT]):
 
     async def list_all(self, request: RelayRequest) -> list[RegistryEntry[EntryT]]:
         """Return all entries of a tenant, sorted by name."""
-        snapshot, tenant = await self._editor.registry.get_snapshot(), request.member.tenant
+        snapshot, tenant = await self._registry.get_snapshot(), request.member.tenant
         return [self._build_entry(snapshot, tenant, name) for name in self._list_names(snapshot, tenant)]
 
-    async def get(self, request: RelayRequest, name: str) -> RegistryEntry[EntryT]:
+    async def get_entry(self, request: RelayRequest, name: str) -> RegistryEntry[EntryT]:
         """Return the entry with this name. Raises CaseNotFound."""
-        snapshot = await self._editor.registry.get_snapshot()
+        snapshot = await self._registry.get_snapshot()
         if (request.member.tenant, name) not in self._kind.get_all(snapshot):
-            raise CaseNotFound(f"{self._kind.noun.capitalize()} not found.")
+            raise CaseNotFound(f"{self.noun.capitalize()} not found.")
         return self._build_entry(snapshot, request.member.tenant, name)
 
-    async def create(
+    async def create_entry(
         self, request: RelayRequest, name: str, value: EntryT, check: Callable[[RegistrySnapshot], None]
     ) -> RegistryEntry[EntryT]:
         """Create an entry, unless `check` raises an error."""
-        self._editor.check(name, value)
+        self._check_entry(name, value)
         key, get_all = (request.member.tenant, name), self._kind.get_all
 
         def plan(present: RegistryState) -> EntryT:
@@ -251,46 +232,27 @@ class RegistryRecords(Generic[EntryT]):
             check(present.merged)
             return value
 
-        await self._records.create(request, name, plan)
-        return await self.get(request, name)
+        await self.create(request, name, plan)
+        return await self.get_entry(request, name)
 
-    async def replace(
-        self,
-        request: RelayRequest,
-        name: str,
-        value: EntryT,
-        check: Callable[[RegistrySnapshot, EntryT], None],
+    async def update_entry(
+        self, request: RelayRequest, name: str, change: Callable[[RegistrySnapshot, EntryT], EntryT]
     ) -> RegistryEntry[EntryT]:
-        """Replace the value of an entry, unless `check` raises an error."""
-        self._editor.check(name, value)
+        """Replace the value of an entry with the value that `change` returns."""
 
-        def plan(registry: RegistrySnapshot, before: EntryT) -> EntryT:
-            check(registry, before)
+        def plan(present: RegistryState, before: EntryT) -> EntryT:
+            value = change(present.merged, before)
+            self._check_entry(name, value)
             return value
 
-        return await self.update(request, name, plan)
-
-    async def update(
-        self, request: RelayRequest, name: str, plan: Callable[[RegistrySnapshot, EntryT], EntryT]
-    ) -> RegistryEntry[EntryT]:
-        """Replace the value of an entry with the value that `plan` returns."""
-        await self._records.update(request, name, lambda present, before: plan(present.merged, before))
-        return await self.get(request, name)
-
-    async def remove(
-        self,
-        request: RelayRequest,
-        name: str,
-        also: Callable[[StoredRegistry], tuple[ConfigRecord, ...]] = lambda _: (),
-    ) -> None:
-        """Remove an entry, and save the related records that `also` returns."""
-        await self._records.remove(request, name, lambda present: also(present.stored))
+        await self.update(request, name, plan)
+        return await self.get_entry(request, name)
 
     def _list_names(self, snapshot: RegistrySnapshot, tenant: str) -> list[str]:
         return sorted(name for owner, name in self._kind.get_all(snapshot) if owner == tenant)
 
     def _build_entry(self, snapshot: RegistrySnapshot, tenant: str, name: str) -> RegistryEntry[EntryT]:
-        key, registry = (tenant, name), self._editor.registry
+        key, registry = (tenant, name), self._registry
         is_in_settings = key in self._kind.get_all(registry.from_settings)
         stored = None if is_in_settings else self._kind.get_stored(registry.stored).get(key)
         return RegistryEntry(

@@ -98,16 +98,8 @@ class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 
     def settings(self, tenant: str) -> AgentSettings:
         """Return the settings of the agent in a tenant."""
-        return AgentSettings(
-            url=self.url,
-            card_url=self.card_url,
-            credentials=dict(self.credentials),
-            forward_headers=self.forward_headers,
-            input_required=self.input_required,
-            unreadable_files=self.unreadable_files,
-            streaming=self.streaming,
-            tenant=tenant,
-        )
+        fields = {name: getattr(self, name) for name in AgentDraft.__struct_fields__}
+        return AgentSettings(**fields, tenant=tenant)
 
 
 class AgentRequest(AgentDraft, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -158,7 +150,7 @@ class AgentsApi(HttpApi):
         """Register an agent. Callers can call it when they are subscribed to it."""
         draft, member = request.read_body(AgentRequest), request.member
         agent = draft.settings(member.tenant)
-        entry = await self._records.create(
+        entry = await self._records.create_entry(
             request, draft.agent_id, agent, lambda _: check_credential_change(member, agent)
         )
         return self._view(entry)
@@ -166,7 +158,7 @@ class AgentsApi(HttpApi):
     @agents.declare(OPERATIONS["getAgent"], reply=AgentView, errors=(CaseNotFound,))
     async def get(self, request: RelayRequest) -> AgentView:
         """Get an agent."""
-        return self._view(await self._records.get(request, request.path["agentId"]))
+        return self._view(await self._records.get_entry(request, request.path["agentId"]))
 
     @agents.declare(
         OPERATIONS["changeAgent"], body=AgentDraft, reply=AgentView, errors=(CaseNotFound, RelayConflict)
@@ -175,20 +167,19 @@ class AgentsApi(HttpApi):
         """Replace the settings of an agent. They apply to calls within a second."""
         member = request.member
         agent = request.read_body(AgentDraft).settings(member.tenant)
-        entry = await self._records.replace(
-            request,
-            request.path["agentId"],
-            agent,
-            lambda _, before: check_credential_change(member, agent, before),
-        )
-        return self._view(entry)
+
+        def change(_: RegistrySnapshot, before: AgentSettings) -> AgentSettings:
+            check_credential_change(member, agent, before)
+            return agent
+
+        return self._view(await self._records.update_entry(request, request.path["agentId"], change))
 
     @agents.declare(OPERATIONS["removeAgent"], errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
         """Remove an agent and the subscriptions to it, except those of the settings."""
         tenant, agent_id = request.member.tenant, request.path["agentId"]
         await self._records.remove(
-            request, agent_id, lambda stored: self._remove_subscriptions(stored, tenant, agent_id)
+            request, agent_id, lambda present: self._remove_subscriptions(present.stored, tenant, agent_id)
         )
 
     def _remove_subscriptions(
@@ -203,24 +194,18 @@ class AgentsApi(HttpApi):
         )
 
     def _view(self, entry: RegistryEntry[AgentSettings]) -> AgentView:
-        agent, registry = entry.value, entry.snapshot
-        return AgentView(
+        registry = entry.snapshot
+        return view_entry(
+            AgentView,
+            entry,
             agent_id=entry.name,
-            tenant_id=entry.tenant,
-            url=agent.url,
-            card_url=agent.card_url,
-            credentials=dict(agent.credentials),
             missing_variables=tuple(
-                variable for variable in agent.credentials.values() if not registry.environ.get(variable)
+                variable
+                for variable in entry.value.credentials.values()
+                if not registry.environ.get(variable)
             ),
-            forward_headers=agent.forward_headers,
-            input_required=agent.input_required,
-            unreadable_files=agent.unreadable_files,
-            streaming=agent.streaming,
             relay_url=f"{self._relay_url}{entry.name}",
             callers=registry.list_callers((entry.tenant, entry.name)),
-            origin=entry.origin,
-            rev=entry.rev,
         )
 
 
@@ -298,7 +283,6 @@ class CallersApi(HttpApi):
     """Handles the routes of callers and subscriptions."""
 
     def __init__(self, editor: RegistryEditor) -> None:
-        self._editor = editor
         self._records = RegistryRecords(editor, CALLERS)
 
     @agents.declare(OPERATIONS["listCallers"], query=PageQuery, reply=Page[CallerView])
@@ -323,24 +307,24 @@ class CallersApi(HttpApi):
             check_principals(member, registry, draft.name)
             check_agents_exist(caller, member.tenant, registry)
 
-        return view_entry(CallerView, await self._records.create(request, draft.name, caller, check))
+        return view_entry(CallerView, await self._records.create_entry(request, draft.name, caller, check))
 
     @agents.declare(OPERATIONS["getCaller"], reply=CallerView, errors=(CaseNotFound,))
     async def get(self, request: RelayRequest) -> CallerView:
         """Get a caller."""
-        return view_entry(CallerView, await self._records.get(request, request.path["name"]))
+        return view_entry(CallerView, await self._records.get_entry(request, request.path["name"]))
 
     @agents.declare(OPERATIONS["changeCaller"], body=CallerDraft, reply=CallerView, errors=CHANGE_ERRORS)
     async def update(self, request: RelayRequest) -> CallerView:
         """Replace the settings of a caller."""
         tenant = request.member.tenant
         caller = request.read_body(CallerDraft).settings(tenant)
-        entry = await self._records.replace(
-            request,
-            request.path["name"],
-            caller,
-            lambda registry, _: check_agents_exist(caller, tenant, registry),
-        )
+
+        def change(registry: RegistrySnapshot, _: CallerSettings) -> CallerSettings:
+            check_agents_exist(caller, tenant, registry)
+            return caller
+
+        entry = await self._records.update_entry(request, request.path["name"], change)
         return view_entry(CallerView, entry)
 
     @agents.declare(OPERATIONS["removeCaller"], errors=CHANGE_ERRORS)
@@ -384,15 +368,12 @@ class CallersApi(HttpApi):
     async def _change_agents(
         self, request: RelayRequest, change: Callable[[tuple[str, ...]], tuple[str, ...]]
     ) -> RegistryEntry[CallerSettings]:
-        name = request.path["source"]
-
-        def plan(registry: RegistrySnapshot, before: CallerSettings) -> CallerSettings:
+        def change_caller(registry: RegistrySnapshot, before: CallerSettings) -> CallerSettings:
             caller = replace(before, agents=change(before.agents))
-            self._editor.check(name, caller)
             check_agents_exist(caller, request.member.tenant, registry)
             return caller
 
-        return await self._records.update(request, name, plan)
+        return await self._records.update_entry(request, request.path["source"], change_caller)
 
 
 def _view_subscription(caller: RegistryEntry[CallerSettings], sink: str) -> SubscriptionView:
@@ -491,7 +472,7 @@ class GroupsApi(HttpApi):
         """Create a group. Its members get the permissions within a second."""
         draft, member = request.read_body(MemberGroupRequest), request.member
         group = draft.settings(member.tenant)
-        entry = await self._records.create(
+        entry = await self._records.create_entry(
             request, draft.name, group, lambda registry: check_principals(member, registry, *group.members)
         )
         return view_entry(MemberGroupView, entry)
@@ -499,7 +480,7 @@ class GroupsApi(HttpApi):
     @groups.declare(OPERATIONS["getGroup"], reply=MemberGroupView, errors=(CaseNotFound,))
     async def get(self, request: RelayRequest) -> MemberGroupView:
         """Get a group."""
-        return view_entry(MemberGroupView, await self._records.get(request, request.path["name"]))
+        return view_entry(MemberGroupView, await self._records.get_entry(request, request.path["name"]))
 
     @groups.declare(
         OPERATIONS["changeGroup"],
@@ -512,13 +493,13 @@ class GroupsApi(HttpApi):
         member = request.member
         group = request.read_body(MemberGroupDraft).settings(member.tenant)
 
-        def check(registry: RegistrySnapshot, before: GroupSettings) -> None:
+        def change(registry: RegistrySnapshot, before: GroupSettings) -> GroupSettings:
             added = [name for name in group.members if name not in before.members]
             check_principals(member, registry, *added)
+            return group
 
-        return view_entry(
-            MemberGroupView, await self._records.replace(request, request.path["name"], group, check)
-        )
+        entry = await self._records.update_entry(request, request.path["name"], change)
+        return view_entry(MemberGroupView, entry)
 
     @groups.declare(OPERATIONS["removeGroup"], errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
