@@ -54,4 +54,4 @@ def test_strictest_mode_counts(policies: list[Policy], agent: StreamingMode | No
 
 def test_window_fits_the_widest_pattern() -> None:
     plan = plan_stream([regex(), regex(pattern="x{30}"), presidio(streaming="window")])
-    assert (plan.width, plan.has_unknown_width) == (30, True)
+    assert (plan.finder.width, plan.has_unknown_width) == (30, True)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.ports.detector import Scannable
+from placet.relay.detectors.open_match import OpenMatchFinder, build_finder
 from placet.relay.detectors.pattern_width import compute_pattern_width
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.regex import RegexDetector
@@ -40,9 +41,9 @@ def find(evaluator: PolicyEvaluator, text: str) -> Sequence[Finding]:
     return inspect(evaluator, [Scannable("", text)]).findings
 
 
-def measure(patterns: Sequence[str]) -> int:
-    widths = [compute_pattern_width(pattern) for pattern in patterns]
-    return max(width for width in widths if width is not None)
+def find_openings(patterns: Sequence[str]) -> OpenMatchFinder:
+    widths = [(pattern, compute_pattern_width(pattern)) for pattern in patterns]
+    return build_finder((pattern, width) for pattern, width in widths if width is not None)
 
 
 def chunk(text: str, key: str = "a") -> StreamEvent:
@@ -54,7 +55,7 @@ class Stream:
 
     def __init__(self, patterns: Sequence[str] = (SSN,), action: str = "HUMAN_REVIEW_REQUIRED") -> None:
         self.evaluator = build_evaluator(patterns, action)
-        self.width = measure(patterns)
+        self.finder = find_openings(patterns)
         self.window = StreamWindow()
         self.texts: list[str] = []
         self.left: list[str] = []
@@ -67,7 +68,7 @@ class Stream:
             self.texts.append("".join(text.text for text in event.texts))
         texts = self.window.list_texts()
         findings = inspect(self.evaluator, texts).findings if texts else ()
-        step = self.window.advance(findings, self.width)
+        step = self.window.advance(findings, self.finder)
         left = [mask_text(self.texts[one.number], [*one.findings.get(0, ())]) for one in step.released]
         self.left += left
         self.numbers += [one.number for one in step.released]
@@ -226,6 +227,34 @@ def test_text_of_any_length_stays_cheap() -> None:
     assert len(stream.left) > 390
 
 
+def test_text_without_a_cut_is_not_inspected_again_and_again() -> None:
+    stream = Stream()
+    inspections = 0
+    for one in ["\u202e", *["word "] * 3_000]:
+        stream.window.add(chunk(one))
+        texts = stream.window.list_texts()
+        inspections += len(texts)
+        stream.window.advance(inspect(stream.evaluator, texts).findings if texts else (), stream.finder)
+    assert inspections < 300
+
+
+def test_id_is_inspected_once() -> None:
+    stream = Stream()
+    event = StreamEvent([EventText("task-1", can_be_masked=False)], frozenset({"a"}))
+    stream.add(event)
+    stream.window.add(event)
+    assert stream.window.list_texts() == []
+
+
+def test_match_over_a_boundary_stops_the_event() -> None:
+    stream = Stream(action="MASK")
+    inside = StreamEvent([EventText(f"{NUMBER} x", can_be_masked=False, boundary=12)], frozenset({"a"}))
+    assert stream.add(inside) == [f"{NUMBER} x"]
+    over = StreamEvent([EventText(NUMBER, can_be_masked=False, boundary=4)], frozenset({"a"}))
+    assert stream.add(over) == []
+    assert stream.window.is_frozen
+
+
 def test_a_match_freezes_the_stream() -> None:
     stream = Stream()
     stream.add(chunk("One moment, please. I look it up. Now: "))
@@ -239,7 +268,7 @@ def test_a_blocked_stream_says_so() -> None:
     stream = Stream(action="BLOCK")
     stream.window.add(chunk(f"It is {NUMBER}, and that is all that I know about it."))
     found = inspect(stream.evaluator, stream.window.list_texts()).findings
-    assert stream.window.advance(found, stream.width).is_blocked
+    assert stream.window.advance(found, stream.finder).is_blocked
 
 
 def test_masked_stream_goes_on() -> None:

@@ -10,6 +10,7 @@ a character as in `\N{DIGIT FIVE}`, and base64 that other characters break up, w
 """
 
 import re
+from collections.abc import Callable
 
 from placet.ports.detector import Scannable
 from placet.relay.a2a.text_normalization import find_alternate_readings, find_open_form
@@ -41,16 +42,18 @@ def find_last_cut(text: str, start: int, end: int) -> int | None:
     return None
 
 
-def find_undecided(text: str, width: int) -> int:
+def find_undecided(text: str, find_open_match: Callable[[str], int]) -> int:
     """Return where the undecided end of a text begins: a match may begin there and end in what follows.
 
-    The text must end at a cut. Every reading of the text counts, with `width` of its own characters.
+    The text must end at a cut. `find_open_match` returns the first position at which a match may begin that
+    goes on after a text. Every reading of the text counts.
     """
-    undecided = _find_stable_end(text) - width
+    undecided = find_open_match(text[: _find_stable_end(text)])
     for reading in find_alternate_readings([Scannable("", text)]):
-        index = _find_stable_end(reading.text) - width
-        undecided = min(undecided, reading.spans()[index][0] if index > 0 else 0)
-    return max(undecided, 0)
+        index = find_open_match(reading.text[: _find_stable_end(reading.text)])
+        if index < len(reading.text):
+            undecided = min(undecided, reading.spans()[index][0])
+    return undecided
 
 
 def _find_stable_end(text: str) -> int:

@@ -23,7 +23,7 @@ from placet.relay.a2a.text_normalization import (
 from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.regex import INLINE_CHARACTERS, PreparedPatterns
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.detectors.stream_plan import StreamPlan, plan_stream
+from placet.relay.detectors.stream_plan import StreamPlan, build_leg_finder, plan_stream, refine_plan
 from placet.relay.policy.evaluation import (
     DetectorResult,
     Evaluation,
@@ -41,6 +41,7 @@ from placet.relay.traceback_redaction import redact_traceback
 logger = logging.getLogger(__name__)
 SLOW_DETECTORS = frozenset({"PRESIDIO_DETECTION", "COMPREHEND_DETECTION"})
 """Detectors that are slow or cost money. They scan folded texts, because they ignore hidden characters."""
+RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 MAX_VIEWS = 10_000
 """The maximum number of cached views, one for each source, sink and leg."""
 
@@ -99,6 +100,7 @@ class PolicyEvaluator:
         self._policy_set = policy_set
         self._views: dict[tuple[str, str, Leg], _PairView] = {}
         shared: dict[tuple[str, tuple[tuple[str, str], ...]], _RuleBundle] = {}
+        self._finders = {leg: build_leg_finder(policy_set.list_bound(leg)) for leg in RESPONSE_LEGS}
         self._bundles = {leg: _build_bundles(policy_set.list_bound(leg), detectors, shared) for leg in Leg}
 
     async def inspect(
@@ -167,11 +169,11 @@ class PolicyEvaluator:
     def plan_stream(
         self, *, source: str, sink: str, leg: Leg, at: datetime, agent: StreamingMode | None = None
     ) -> StreamPlan:
-        """Return how a stream is inspected on this leg. `agent` is the mode of the agent's settings."""
+        """Return how a stream is inspected on a response leg. `agent` is the mode of the agent's settings."""
         view = self._get_view(source, sink, leg, at)
         if agent not in view.stream_plans:
             policies = (applied.policy for applied in view.applicable.policies)
-            view.stream_plans[agent] = plan_stream(policies, agent)
+            view.stream_plans[agent] = refine_plan(plan_stream(policies, agent), self._finders[leg])
         return view.stream_plans[agent]
 
     def _get_view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:

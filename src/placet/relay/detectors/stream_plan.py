@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
+from placet.relay.detectors.open_match import NOTHING_OPEN, OpenMatchFinder, build_finder, combine_finders
 from placet.relay.detectors.pattern_width import compute_pattern_width
 from placet.relay.policy.policy import Policy, PolicyAction, RegexDetection
 from placet.relay.tenants import StreamingMode
@@ -20,8 +22,8 @@ class StreamPlan(Struct, frozen=True, kw_only=True):
     """
 
     mode: Literal["events", "observe", "window", "whole"] = "events"
-    width: int = 0
-    """The number of characters that decide a match, for `window`."""
+    finder: OpenMatchFinder = NOTHING_OPEN
+    """Where a match may have begun, for `window`."""
     has_unknown_width: bool = False
     """Whether a detector does not say how many characters decide a match, as Presidio does not."""
     step: int = 0
@@ -31,6 +33,8 @@ class StreamPlan(Struct, frozen=True, kw_only=True):
 
 
 INSPECT_EVENTS = StreamPlan()
+MILDEST = PolicyAction.MASK
+"""Policies with a milder action do not change messages."""
 STRICTNESS = {mode: rank for rank, mode in enumerate(("events", "observe", "window", "whole"))}
 """The strictest mode of all policies and the agent counts."""
 
@@ -42,9 +46,27 @@ def plan_stream(policies: Iterable[Policy], agent: StreamingMode | None = None) 
     """
     plan = INSPECT_EVENTS
     for policy in policies:
-        if policy.action.strictness >= PolicyAction.MASK.strictness:
+        if policy.action.strictness >= MILDEST.strictness:
             plan = combine_plans(plan, _plan_policy(policy, agent))
     return plan
+
+
+def refine_plan(plan: StreamPlan, finder: OpenMatchFinder) -> StreamPlan:
+    """Return the plan with a finder that knows how the matches of all its patterns begin."""
+    if plan.mode != "window":
+        return plan
+    return replace(plan, finder=OpenMatchFinder(plan.finder.width, finder.beginnings, finder.other_width))
+
+
+def build_leg_finder(policies: Iterable[Policy]) -> OpenMatchFinder:
+    """Return the finder for all policies that may apply on a leg. This compiles all patterns."""
+    patterns: list[tuple[str, int]] = []
+    for policy in policies:
+        if isinstance(policy.config, RegexDetection) and policy.action.strictness >= MILDEST.strictness:
+            width = compute_pattern_width(policy.config.pattern.regex)
+            if width is not None:
+                patterns.append((policy.config.pattern.regex, width))
+    return build_finder(patterns)
 
 
 def combine_plans(first: StreamPlan, second: StreamPlan) -> StreamPlan:
@@ -54,7 +76,7 @@ def combine_plans(first: StreamPlan, second: StreamPlan) -> StreamPlan:
         return stricter
     return StreamPlan(
         mode="window",
-        width=max(stricter.width, other.width),
+        finder=combine_finders(stricter.finder, other.finder),
         has_unknown_width=stricter.has_unknown_width or other.has_unknown_width,
     )
 
@@ -66,7 +88,7 @@ def _plan_policy(policy: Policy, agent: StreamingMode | None) -> StreamPlan:
     if mode != "whole" and isinstance(policy.config, RegexDetection):
         width = compute_pattern_width(policy.config.pattern.regex)
         if width is not None:
-            return StreamPlan(mode="window", width=width)
+            return StreamPlan(mode="window", finder=OpenMatchFinder(width, (), width))
     elif mode == "window":
         return StreamPlan(mode="window", has_unknown_width=True)
     return StreamPlan(mode="whole", policy_name=policy.name)

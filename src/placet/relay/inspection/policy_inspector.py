@@ -15,6 +15,7 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.stream_merging import merge_events
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.detectors.open_match import OpenMatchFinder, combine_finders
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.stream_plan import INSPECT_EVENTS, StreamPlan, combine_plans
 from placet.relay.inspection.detection_events import build_detection_events
@@ -107,7 +108,8 @@ class PolicyInspector:
         for leg in _RESPONSE_LEGS:
             plan = combine_plans(plan, self._plan_leg(leg, subscription))
         if plan.has_unknown_width:
-            return replace(plan, width=max(plan.width, self._stream_carry), step=self._stream_window)
+            carried = OpenMatchFinder(self._stream_carry, (), self._stream_carry)
+            return replace(plan, finder=combine_finders(plan.finder, carried), step=self._stream_window)
         return plan
 
     def _plan_leg(self, leg: Leg, subscription: Subscription) -> StreamPlan:

@@ -8,12 +8,24 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.stream_merging import ARTIFACT_ID
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.inspection.stream_window import EventText, StreamEvent
-from placet.relay.policy.text_joining import TextGroupMember, get_text_group, is_content
+from placet.relay.policy.text_joining import (
+    TextGroupMember,
+    get_text_group,
+    is_content,
+    is_file,
+    is_in_artifact,
+    is_name,
+)
 
 STATUS = "status"
 """The group of all status messages. Each of them is also inspected by itself."""
 CONTENTS, NAMED_CONTENTS = "contents", "contents with names of members"
 """All contents of the stream in their order."""
+READABLE_CONTENTS = "contents without files"
+ARTIFACTS, OTHER_CONTENTS = "artifacts", "contents other than artifacts"
+"""The contents of all artifacts, and all others, because readers may show them apart."""
+MAX_NAMES = 1_000
+"""How many characters of names of artifacts, and of the first contents after them, are joined."""
 
 
 def group_stream_texts(
@@ -68,10 +80,43 @@ class StreamGrouper:
         return keys
 
 
-def build_stream_event(reply: A2AReply, grouper: StreamGrouper) -> StreamEvent:
-    """Return the texts of the next event of a stream, and the lanes in which it keeps its place."""
-    pieces = reply.pieces()
-    texts = [
+class StreamEventBuilder:
+    """Builds the events of one stream for its window."""
+
+    def __init__(self) -> None:
+        self._grouper = StreamGrouper()
+        self._names = ""
+        self._first_contents = ""
+
+    def build(self, reply: A2AReply) -> StreamEvent:
+        """Return the texts of the next event, and the lanes in which it keeps its place."""
+        pieces = reply.pieces()
+        texts = _list_texts(pieces, self._grouper.add(reply, pieces))
+        named = self._join_names(pieces)
+        if named is not None:
+            texts.append(named)
+        return StreamEvent(texts, _list_lanes(reply))
+
+    def _join_names(self, pieces: Sequence[TextPiece]) -> EventText | None:
+        """Return the names of all artifacts before the first contents, if one of them has grown.
+
+        A reader may see the names first, whatever the order of the events.
+        """
+        before = self._names, self._first_contents
+        for piece in pieces:
+            if is_content(piece) and piece.role != "key":
+                if is_name(piece):
+                    self._names = (self._names + piece.text)[-MAX_NAMES:]
+                else:
+                    self._first_contents = (self._first_contents + piece.text)[:MAX_NAMES]
+        if not self._names or not self._first_contents or before == (self._names, self._first_contents):
+            return None
+        text = self._names + self._first_contents
+        return EventText(text, can_be_masked=False, boundary=len(self._names))
+
+
+def _list_texts(pieces: Sequence[TextPiece], keys: Sequence[Hashable | None]) -> list[EventText]:
+    return [
         EventText(
             text=piece.text,
             continues=_list_views(piece, key),
@@ -80,22 +125,27 @@ def build_stream_event(reply: A2AReply, grouper: StreamGrouper) -> StreamEvent:
             can_be_masked=piece.role == "value",
             path=piece.path,
         )
-        for piece, key in zip(pieces, grouper.add(reply, pieces), strict=True)
+        for piece, key in zip(pieces, keys, strict=True)
     ]
-    lanes: frozenset[Hashable] | None = None
+
+
+def _list_lanes(reply: A2AReply) -> frozenset[Hashable] | None:
     if reply.status_update is not None:
-        lanes = frozenset({STATUS})
-    elif reply.artifact_update is not None:
-        lanes = frozenset({("artifact", _get_artifact_id(reply.artifact_update.get("artifact")))})
-    return StreamEvent(texts, lanes)
+        return frozenset({STATUS})
+    if reply.artifact_update is not None:
+        return frozenset({("artifact", _get_artifact_id(reply.artifact_update.get("artifact")))})
+    return None
 
 
 def _list_views(piece: TextPiece, key: Hashable | None) -> tuple[Hashable, ...]:
     """Return the joined texts that a text continues: its group, and the contents of the whole stream."""
     views: tuple[Hashable, ...] = () if key is None else (key,)
-    if is_content(piece):
-        views += (NAMED_CONTENTS,) if piece.role == "key" else (NAMED_CONTENTS, CONTENTS)
-    return views
+    if not is_content(piece):
+        return views
+    if piece.role == "key":
+        return (*views, NAMED_CONTENTS)
+    views = (*views, NAMED_CONTENTS, CONTENTS, ARTIFACTS if is_in_artifact(piece) else OTHER_CONTENTS)
+    return views if is_file(piece) else (*views, READABLE_CONTENTS)
 
 
 def _get_artifact_id(artifact: Json | None) -> str | None:

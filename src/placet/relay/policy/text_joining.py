@@ -149,18 +149,28 @@ def _vary_view(pieces: Sequence[Scannable], contents: list[int], start: int) -> 
         index for index in contents if _get_role(pieces[index]) != "key" or ".data" in pieces[index].path
     ]
     values = [index for index in contents if _get_role(pieces[index]) != "key"]
-    without_files = [index for index in values if not _is_file(pieces[index])]
-    artifacts_first = sorted(values, key=lambda index: not pieces[index].path.startswith("artifact", start))
-    names_first = sorted(values, key=lambda index: not pieces[index].path.endswith(_NAMES))
+    without_files = [index for index in values if not is_file(pieces[index])]
+    artifacts_first = sorted(values, key=lambda index: not is_in_artifact(pieces[index], start))
+    names_first = sorted(values, key=lambda index: not is_name(pieces[index]))
     for view in (values, contents, without_files, artifacts_first, names_first):
         if len(view) > 1 and view not in views:
             views.append(view)
     return views
 
 
-def _is_file(piece: Scannable) -> bool:
+def is_file(piece: Scannable) -> bool:
     """Whether a text is the content or address of a file, which stands between its part and its name."""
     return _get_role(piece) == "file" or piece.path.endswith(_ADDRESSES)
+
+
+def is_name(piece: Scannable) -> bool:
+    """Whether a text is a name or description, which a reader may see before everything else."""
+    return piece.path.endswith(_NAMES)
+
+
+def is_in_artifact(piece: Scannable, start: int = 0) -> bool:
+    """Whether a text is in an artifact. `start` is the length of the prefix of the path."""
+    return piece.path.startswith("artifact", start)
 
 
 def is_content(piece: Scannable, start: int = 0) -> bool:

@@ -16,7 +16,7 @@ from placet.relay.a2a.dialects import TaskState
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply, add_metadata, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
-from placet.relay.inspection.stream_texts import StreamGrouper, build_stream_event
+from placet.relay.inspection.stream_texts import StreamEventBuilder
 from placet.relay.inspection.stream_window import StreamWindow
 from placet.relay.policy.finding import Finding, mask_text
 from placet.relay.task_reasons import build_streaming_metadata
@@ -26,6 +26,7 @@ from placet.relay.upstream.agent_client import IdleTimeout, read_chunk
 from placet.relay.upstream.connection import UpstreamResponse
 
 TOO_LARGE = "The agent's stream is too large to be inspected as a whole."
+BLOCKED = "A policy blocked this message."
 EVENT_TOO_LARGE = "An event of the agent's stream is too large."
 STREAM_TIMEOUT = "The stream has reached the maximum duration."
 RUNNING_STATES: frozenset[TaskState | None] = frozenset({None, "submitted", "working"})
@@ -54,7 +55,8 @@ class WithheldStream:
         self._sent: set[int] = set()
         """The numbers of the events that the caller has got, or gets with `take_early`."""
         self._has_sent_text = False
-        self._grouper = StreamGrouper()
+        self._builder = StreamEventBuilder()
+        self._is_blocked = False
         self._window = StreamWindow()
         self._size = 0
         self._early: list[bytes] = []
@@ -116,7 +118,7 @@ class WithheldStream:
         self._replies.append(reply)
         if reply.unreadable_content() and self._exchange.subscription.sink.unreadable_files == "hold":
             self._window.freeze()
-        self._window.add(build_stream_event(reply, self._grouper))
+        self._window.add(self._builder.build(reply))
         return _is_last(reply, is_subscription=self._exchange.call.operation == "subscribe")
 
     async def _send_all(self) -> None:
@@ -154,13 +156,14 @@ class WithheldStream:
         if findings is None:
             self._window.freeze()
             return False
-        step = self._window.advance(findings, plan.width)
+        step = self._window.advance(findings, plan.finder)
         for released in step.released:
             if released.number in self._sent:
                 continue
             reply = _mask(self._replies[released.number], released.findings)
             self._send_early(released.number, await self._calls.rewrite_event(self._exchange, reply))
             self._has_sent_text = True
+        self._is_blocked = step.is_blocked
         return step.is_blocked
 
     async def _send_textless_events(self) -> None:
@@ -189,6 +192,8 @@ class WithheldStream:
         if len(self._replies) == len(self._sent) and not self._has_sent_text:
             return StreamOutcome(events=[], problem=problem)
         replies = list(await self._calls.process_stream(self._exchange, self._replies))
+        if self._is_blocked:  # the rest of the stream was not read, so it is never sent without an error
+            raise A2AError("refused", BLOCKED)
         if replies and not self._sent:
             replies[0] = self._mark_whole(replies[0])
         if len(replies) == len(self._events):
