@@ -9,7 +9,7 @@ SCHEMATHESIS := tests/server/test_schemathesis.py tests/relay/api/test_schemathe
 # These import every supported framework, which takes longer than most of their tests: in one process as well.
 FRAMEWORKS := tests/hook tests/mcp tests/bench
 # All extras but those of OWN_ENVIRONMENT in scripts/compat.py, which no lock can contain beside the others.
-LOCKED_EXTRAS := comprehend grpc langchain mcp openai-agents otel postgres presidio pydantic-ai redis relay server sqlite
+LOCKED_EXTRAS := ag-ui comprehend grpc langchain mcp openai-agents otel postgres presidio pydantic-ai redis relay server sqlite
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)

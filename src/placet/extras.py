@@ -19,6 +19,7 @@ _SERVER = (
     "yarl",
 )
 PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "ag-ui": ("ag_ui",),
     "comprehend": ("boto3",),
     "google-adk": ("google.adk",),
     "grpc": ("a2a", "grpc"),
@@ -45,6 +46,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.cli.policy_file_evaluation": "relay",
     "placet.deliveries": "server",
     "placet.embed": "server",
+    "placet.hook.frameworks.ag_ui": "ag-ui",
     "placet.hook.frameworks.google_adk": "google-adk",
     "placet.hook.frameworks.langchain": "langchain",
     "placet.hook.frameworks.mcp": "mcp",
