@@ -1,13 +1,22 @@
 # Everything runs in .venv, installed from the locks in requirements/; `make help` lists what there is.
 PYTHON ?=
-WORKERS ?= 4
+WORKERS ?= 6
 UPGRADE ?=
 FULL ?=
 ARGS ?=
-# Schemathesis generates all cases of these files while they are collected: in one process, not in every worker.
-SCHEMATHESIS := tests/server/test_schemathesis.py tests/relay/api/test_schemathesis.py
-# These import every supported framework, which takes longer than most of their tests: in one process as well.
-FRAMEWORKS := tests/hook tests/mcp tests/bench
+# The tests run in parts, the longest first, as many at a time as WORKERS says. Each part is one process and
+# imports only what it tests: collecting all tests takes longer than most parts. test-others runs all that no
+# other part names.
+SCHEMATHESIS := $(shell find tests -name test_schemathesis.py)
+BROWSER_1 := $(wildcard tests/browser/test_[a-h]*.py)
+BROWSER_2 := $(wildcard tests/browser/test_[i-l]*.py)
+CLI_1 := $(wildcard tests/cli/test_[a-g]*.py)
+MESSAGES := tests/relay/inspection tests/relay/detectors
+SERVICES := tests/server tests/desk tests/agent tests/reviews tests/signing
+IN_PARTS := $(SCHEMATHESIS) $(SERVICES) tests/hook tests/mcp tests/bench tests/browser tests/cli tests/docs \
+  tests/install tests/pages tests/relay
+PARTS := lint test-hook test-browser-1 test-browser-2 test-browser-3 test-pages test-cli-1 test-cli-2 \
+  test-mcp test-docs test-messages test-relay test-install test-others test-services test-schemathesis
 # All extras but those of OWN_ENVIRONMENT in scripts/compat.py, which no lock can contain beside the others.
 LOCKED_EXTRAS := ag-ui comprehend grpc langchain mcp openai-agents otel postgres presidio pydantic-ai redis relay server sqlite
 BIN := .venv/bin
@@ -19,7 +28,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full compat lint format docs gallery languages bench faults lock clean
-.PHONY: test-schemathesis test-frameworks test-others setup-base setup-test browser redis load-generator
+.PHONY: $(PARTS) setup-base setup-test browser redis load-generator
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -27,9 +36,8 @@ help: ## Show this list
 demo: setup-base ## Run the service with a case waiting for your answer
 	$(BIN)/placet demo
 
-# Types are checked on one core: the tests need not wait for it.
 test: ## Run every check; PYTHON=python3.12 picks the interpreter
-	@$(MAKE) --no-print-directory --keep-going --jobs=4 lint test-schemathesis test-frameworks test-others
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(WORKERS) $(PARTS)
 
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full
@@ -37,15 +45,27 @@ test-full: ## Run every check on every combination of themes, sizes, languages, 
 compat: setup-test redis ## Run each extra's tests on the lowest and the newest versions that it allows
 	$(BIN)/python -m scripts.compat $(ARGS)
 
-test-schemathesis: setup-test
-	$(BIN)/python -m pytest --quiet $(FULL) $(SCHEMATHESIS)
+test-hook: TESTS = tests/hook
+test-hook: redis
+test-mcp: TESTS = tests/mcp tests/bench
+test-mcp: load-generator
+test-browser-1: TESTS = $(BROWSER_1)
+test-browser-2: TESTS = $(BROWSER_2)
+test-browser-3: TESTS = tests/browser $(patsubst %,--ignore=%,$(BROWSER_1) $(BROWSER_2))
+test-pages: TESTS = tests/pages
+test-cli-1: TESTS = $(CLI_1)
+test-cli-2: TESTS = tests/cli $(CLI_1:%=--ignore=%)
+test-docs: TESTS = tests/docs
+test-messages: TESTS = $(MESSAGES)
+test-relay: TESTS = tests/relay $(patsubst %,--ignore=%,$(MESSAGES) $(SCHEMATHESIS))
+test-install: TESTS = tests/install
+test-services: TESTS = $(SERVICES) $(SCHEMATHESIS:%=--ignore=%)
+test-schemathesis: TESTS = $(SCHEMATHESIS)
+test-others: TESTS = tests $(IN_PARTS:%=--ignore=%)
+test-browser-1 test-browser-2 test-browser-3 test-pages test-docs test-services: browser
 
-test-frameworks: setup-test redis load-generator
-	$(BIN)/python -m pytest --quiet $(FULL) $(FRAMEWORKS)
-
-test-others: setup-test browser redis
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(FULL) \
-	  $(SCHEMATHESIS:%=--ignore=%) $(FRAMEWORKS:%=--ignore=%)
+$(filter test-%,$(PARTS)): setup-test
+	$(BIN)/python -m pytest --quiet $(FULL) $(TESTS)
 
 lint: setup-test ## Check style, types and layers
 	$(BIN)/ruff check

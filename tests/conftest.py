@@ -69,22 +69,6 @@ BROWSER_FLAGS = [
 ]
 
 
-# Whole files go to one worker each. The long ones begin first, so that none of them still runs when all other
-# files are done.
-LONGEST_FIRST = (
-    "tests/pages/test_pages_that_",
-    "tests/pages/test_foreign_pages.py",
-    "tests/pages/test_browser.py",
-    "tests/browser/test_hostile_pages.py",
-    "tests/browser/",
-    "tests/hook/frameworks/",
-    "tests/hook/savers/",
-    "tests/mcp/",
-    "tests/docs/",
-    "tests/cli/",
-)
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect no garbage meanwhile: the tests themselves, a million objects, are needed until the end."""
@@ -118,14 +102,14 @@ STRENGTHS = {"each_value": 1, "pairwise": 2}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose among combinations, and order the files: first those with a browser, then the longest."""
+    """Choose among combinations, and put files that use a browser first."""
     if not config.getoption("--full"):
         left_out = _left_out(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
     in_browser = {item.path for item in items if "browser" in getattr(item, "fixturenames", ())}
     config.stash[BROWSER_FILES] = in_browser
-    items.sort(key=lambda item: (item.path not in in_browser, _position(item.nodeid)))
+    items.sort(key=lambda item: item.path not in in_browser)
 
 
 def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
@@ -148,11 +132,6 @@ def _left_out(items: list[pytest.Item]) -> set[pytest.Item]:
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether a test that goes through combinations by itself is to go through all of them."""
     return bool(request.config.getoption("--full"))
-
-
-def _position(nodeid: str) -> int:
-    positions = (number for number, start in enumerate(LONGEST_FIRST) if nodeid.startswith(start))
-    return next(positions, len(LONGEST_FIRST))
 
 
 @pytest.hookimpl(wrapper=True)
