@@ -68,7 +68,6 @@ NOT_YET = {
     "relay/tasks/background_calls.py handle.task_id",
     "relay/traffic/call_handler.py exchange.handle.upstream_id",
     "relay/traffic/early_returns.py exchange.handle.is_in_background",
-    "relay/traffic/exchange.py exchange.handle.inspections",
 }
 """Assignments in the hook and the relay that are still to be removed. Add none."""
 

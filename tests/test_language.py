@@ -100,7 +100,7 @@ ATTRIBUTE_DECORATORS = frozenset(
 )
 
 TYPE_NAME = re.compile(r"[A-Z]\w*[a-z]\w*")
-STILL_AMBIGUOUS = {"Message", "Outcome", "Verdict"}
+STILL_AMBIGUOUS = {"Message", "Outcome"}
 """Names with two meanings in the hook and the relay. They stay until these are rebuilt. Add none."""
 
 STILL_NAMED_BY_NOUNS = ("hook/", "relay/")

@@ -11,7 +11,7 @@ from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import PASS, QuickCheck, StreamVerdict, Verdict
+from placet.relay.policy.verdict import PASS, PolicyVerdict, QuickCheck
 from placet.relay.task import IdKind, Task, task_from_row
 from placet.relay.tasks.task_repository import TaskWriteOptions
 from placet.relay.tenants import Subscription
@@ -50,7 +50,7 @@ class PassthroughInspector:
     def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         return QuickCheck.UNWATCHED
 
-    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
+    async def inspect(self, leg: Leg, request: InspectionRequest) -> PolicyVerdict:
         return PASS
 
     def plan_stream(self, subscription: Subscription) -> StreamPlan:
@@ -66,5 +66,5 @@ class PassthroughInspector:
 
     async def inspect_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
-    ) -> StreamVerdict:
+    ) -> PolicyVerdict:
         return PASS

@@ -12,6 +12,7 @@ from placet.http.listening import bind
 from placet.ports.identity import Principal
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.bootstrap import build_relay_app
+from placet.relay.inspection.message_holder import MessageHolder
 from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.push import PushOutbox, PushProxy, SecretBox, WebhookRepository
 from placet.relay.registry import LiveRegistry, snapshot_from_settings
@@ -60,6 +61,7 @@ def build_app(
     tasks: TaskRepository | None = None,
     authenticate: Callable[[Any], Awaitable[Principal]] = authenticate_as_acme,
     lookup: SystemLookup | None = None,
+    holds: MessageHolder | None = None,
 ) -> RelayApp:
     """Return a relay with these parts; the others are in memory and allow everything."""
     store, tasks = open_memory_store(), tasks or MemoryTaskRepository()
@@ -75,7 +77,7 @@ def build_app(
         outbox=PushOutbox(store, now=clock.now, wake=lambda: None),
         relay_tasks=RelayTasks(tasks, clock.now),
         waiters=TaskWaiters(tasks),
-        holds=None,
+        holds=holds,
         now=clock.now,
         monotonic=clock.monotonic,
         registry=LiveRegistry(snapshot_from_settings(settings, {})),

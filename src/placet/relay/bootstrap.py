@@ -25,6 +25,7 @@ from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.release_scheduler import ReleaseScheduler
 from placet.relay.holds.resolution import HoldResolver
+from placet.relay.inspection.message_holder import MessageHolder
 from placet.relay.inspection.message_inspector import MessageInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_inspector import PolicyInspector
@@ -370,7 +371,7 @@ def build_relay_app(
     outbox: PushOutbox,
     relay_tasks: RelayTasks,
     waiters: TaskWaiters,
-    holds: HoldService | None,
+    holds: MessageHolder | None,
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
     registry: Registry,

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, TypeVar
@@ -15,11 +15,9 @@ from placet.deliveries.guarded_resolver import SystemLookup
 from placet.desk import clock
 from placet.errors import Unavailable
 from placet.ports.audit_store import AuditRow
-from placet.ports.detector import Scannable
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.relay.a2a.json_format import build_task, build_task_reply
-from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.message_inspector import InspectionRequest
@@ -35,7 +33,6 @@ from placet.relay.policy.policy_set import (
     build_policy_record,
     build_revision_record,
 )
-from placet.relay.policy.verdict import AnswerVerdict
 from placet.relay.settings import RelaySettings
 from placet.relay.task_reasons import HitlHeld, reason_to_metadata
 from placet.relay.tenants import PayloadMode
@@ -109,10 +106,7 @@ class MemoryHolder:
         leg: Leg,
         exchange: InspectionRequest,
         evaluation: Evaluation,
-        *,
-        pieces: Sequence[Scannable] | None = None,
-        replies: Sequence[A2AReply] = (),
-    ) -> AnswerVerdict:
+    ) -> dict[str, Any]:
         self.held[exchange.correlation_id] = (leg, exchange, evaluation)
         call, decided_by = exchange.call, evaluation.decided_by
         assert decided_by is not None
@@ -130,7 +124,10 @@ class MemoryHolder:
             dialect=call.dialect,
             metadata=reason_to_metadata(reason),
         )
-        return AnswerVerdict(build_task_reply(built, call.operation, call.dialect, call.rpc_id))
+        return build_task_reply(built, call.operation, call.dialect, call.rpc_id)
+
+    async def hold_input_request(self, exchange: InspectionRequest) -> None:
+        """Let requests for input go to the caller."""
 
     async def list_approved(self, exchange: InspectionRequest) -> frozenset[str]:
         return frozenset(digest_text(text) for text in self.let_pass)
@@ -226,6 +223,7 @@ def run_inspected_relay(
         audit_log=found.trail,
         authenticate=found.authenticate,
         lookup=lookup,
+        holds=found.holder,
     )
     relay.calls.limits = replace(relay.calls.limits, **limits)
 

@@ -7,24 +7,17 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import MESSAGE_LEGS, Leg
-from placet.relay.policy.verdict import (
-    PASS,
-    AnswerVerdict,
-    ChangeVerdict,
-    QuickCheck,
-    RefuseVerdict,
-    StreamVerdict,
-    Verdict,
-)
+from placet.relay.policy.verdict import PASS, PolicyVerdict, QuickCheck
 from placet.relay.tenants import Subscription
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
 from tests.relay.a2a.sdk_agent import serve_app
@@ -43,7 +36,7 @@ CALL = {
     "method": "SendMessage",
     "params": {"message": {"parts": [{"text": "hi"}]}},
 }
-Say = Callable[[Leg, InspectionRequest], Verdict]
+Say = Callable[[Leg, InspectionRequest], PolicyVerdict]
 
 
 class RecordingInspector:
@@ -60,7 +53,7 @@ class RecordingInspector:
     def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         return QuickCheck.UNSURE
 
-    async def inspect(self, leg: Leg, exchange: InspectionRequest) -> Verdict:
+    async def inspect(self, leg: Leg, exchange: InspectionRequest) -> PolicyVerdict:
         with self.lock:
             self.asked.append((leg, exchange))
         return self.say(leg, exchange)
@@ -78,24 +71,43 @@ class RecordingInspector:
 
     async def inspect_stream(
         self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
-    ) -> StreamVerdict:
+    ) -> PolicyVerdict:
         raise AssertionError("no stream is withheld")
 
 
+class AnsweringHolder:
+    """A holder that answers what a test wants."""
+
+    answer: dict[str, Any]
+
+    async def hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> dict[str, Any]:
+        return self.answer
+
+    async def hold_input_request(self, request: InspectionRequest) -> None:
+        raise AssertionError("no agent asks for input")
+
+    async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
+        return frozenset()
+
+    async def report_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+        raise AssertionError("no stream is observed")
+
+
 @pytest.fixture(scope="module")
-def parts() -> Iterator[tuple[str, RawAgent, RecordingInspector]]:
+def parts() -> Iterator[tuple[str, RawAgent, RecordingInspector, AnsweringHolder]]:
     """The relay alone, between an agent and an inspector of its messages."""
     listener, url = bind_free_port()
-    watcher = RecordingInspector()
+    watcher, holder = RecordingInspector(), AnsweringHolder()
     with run_raw_agent() as agent:
         relay = build_app(
             settings_for_one_agent("raw", agent.url),
             public_url=url,
             inspector=watcher,
             audit_log=MemoryAuditLog(),
+            holds=holder,
         )
         with serve_app(relay, listener, close=relay.aclose):
-            yield f"{url}/relay/v1/agents/raw", agent, watcher
+            yield f"{url}/relay/v1/agents/raw", agent, watcher, holder
 
 
 @pytest.fixture
@@ -137,10 +149,10 @@ def test_each_stream_event_is_inspected_on_the_response_legs(
 def test_refused_message_is_not_forwarded(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
-    refusal = RefuseVerdict(A2AError("refused", "Not this."))
+    refusal = PolicyVerdict(evaluation=Evaluation(outcome=Outcome.BLOCK))
     inspector.say = lambda asked, exchange: refusal if asked is leg else PASS
     error = client.post("", json=CALL).json()["error"]
-    assert (error["code"], error["message"]) == (-32080, "Not this.")
+    assert (error["code"], error["message"]) == (-32080, "A policy blocked this message.")
     assert bool(parts[1].requests) is (leg in list(MESSAGE_LEGS)[2:])
 
 
@@ -148,7 +160,7 @@ def test_refused_message_is_not_forwarded(
 def test_inspection_error_never_becomes_a_pass(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
-    def fail(asked: Leg, exchange: InspectionRequest) -> Verdict:
+    def fail(asked: Leg, exchange: InspectionRequest) -> PolicyVerdict:
         if asked is leg:
             raise RuntimeError("the detector is broken: secret")
         return PASS
@@ -164,11 +176,12 @@ def test_inspection_error_never_becomes_a_pass(
 def test_changed_message_is_forwarded_changed(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
-    def mask(asked: Leg, exchange: InspectionRequest) -> Verdict:
+    def mask(asked: Leg, exchange: InspectionRequest) -> PolicyVerdict:
         if asked is not leg:
             return PASS
-        looked_at = exchange.reply or exchange.call
-        return ChangeVerdict({**(looked_at.document or {}), "masked": True})
+        looked_at: Any = exchange.reply or exchange.call
+        masked = replace(looked_at, document={**(looked_at.document or {}), "masked": True})
+        return PolicyVerdict(evaluation=Evaluation(outcome=Outcome.MASK), messages=(masked,))
 
     inspector.say = mask
     answer = client.post("", json=CALL).json()
@@ -180,11 +193,13 @@ def test_changed_message_is_forwarded_changed(
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("leg", MESSAGE_LEGS)
-def test_inspector_can_answer_in_place_of_the_agent(
+def test_held_message_is_answered_in_place_of_the_agent(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg, streamed: bool
 ) -> None:
     held = {"jsonrpc": "2.0", "id": 7, "result": {"task": TASK | {"id": f"held-{leg}-{streamed}"}}}
-    inspector.say = lambda asked, exchange: AnswerVerdict(held) if asked is leg else PASS
+    parts[3].answer = held
+    hold = PolicyVerdict(evaluation=Evaluation(outcome=Outcome.HOLD))
+    inspector.say = lambda asked, exchange: hold if asked is leg else PASS
     if streamed:
         parts[1].behave = write_bytes(STREAM)
         response = client.post("", json=CALL | {"method": "SendStreamingMessage"})

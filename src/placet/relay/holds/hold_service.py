@@ -18,7 +18,7 @@ from placet.ports.hold_store import HoldCreation
 from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
 from placet.relay.a2a.errors import A2AError
-from placet.relay.a2a.json_format import build_task_reply
+from placet.relay.a2a.json_format import Json, build_task_reply
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.audit.audit_log import AuditLog
@@ -40,7 +40,6 @@ from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import mask_and_move
 from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import AnswerVerdict, RefuseVerdict
 from placet.relay.settings import MAX_PENDING_HOLDS
 from placet.relay.task import HoldTask, Task, TaskStatus, apply, row_from_task
 from placet.relay.task_reasons import reason_to_metadata
@@ -50,6 +49,7 @@ from placet.relay.tasks.task_view import task_view
 from placet.relay.tenants import Subscription
 
 REQUEST_LEGS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})
+FLUSH_WITHIN_S = 5.0
 CANNOT_HOLD = "This call needs a person's approval, and a call without a message cannot be held."
 
 
@@ -80,20 +80,19 @@ class HoldService:
         self._timeout = _limit_timeout(timeout, desk.limits.max_timeout_for)
         self._backlog = Backlog(store, limit=max_pending)
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
-        self._jobs: set[asyncio.Task[AnswerVerdict]] = set()
+        self._jobs: set[asyncio.Task[Json]] = set()
 
-    async def hold(
-        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
-    ) -> AnswerVerdict | RefuseVerdict:
+    async def hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
         """See `MessageHolder`."""
+        # Store the audit events before the hold, so that every hold can be traced to its findings.
+        async with asyncio.timeout(FLUSH_WITHIN_S):
+            await self.audit_log.flush()
         try:
             if leg in REQUEST_LEGS:
                 return await self._hold_call(leg, request, evaluation)
             return await self._hold_reply(leg, request, evaluation)
         except TaskOwnedByRelay as owned:
-            return self._build_verdict(request, owned.task)
-        except A2AError as problem:
-            return RefuseVerdict(problem)
+            return self._build_answer(request, owned.task)
 
     async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
         """See `MessageHolder`."""
@@ -111,22 +110,15 @@ class HoldService:
         """See `MessageHolder`."""
         await self._notifier.notify_observed(request, evaluation)
 
-    async def hold_input_request(self, request: InspectionRequest) -> AnswerVerdict | RefuseVerdict | None:
-        """Hold a response, event or push in which the agent asks for input; return None for any other.
-
-        The policies have already been evaluated. A task that is already held is not held twice.
-        """
+    async def hold_input_request(self, request: InspectionRequest) -> Json | None:
+        """See `MessageHolder`. The policies were evaluated before. A held task is not held twice."""
         reply = request.reply
-        if reply is None or reply.state != "input-required":
-            return None
-        if request.subscription.sink.input_required != "hold":
+        if reply is None or request.subscription.sink.input_required != "hold":
             return None
         try:
             return await self._hold_input(request, reply)
         except TaskOwnedByRelay as owned:
-            return self._build_verdict(request, owned.task)
-        except A2AError as problem:
-            return RefuseVerdict(problem)
+            return self._build_answer(request, owned.task)
 
     async def find_relay_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """Return the task by either of its ids if the relay answers for it; None if the agent does."""
@@ -139,7 +131,7 @@ class HoldService:
 
     # Freeze the message
 
-    async def _hold_call(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> AnswerVerdict:
+    async def _hold_call(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
         call = request.call
         if call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
@@ -161,9 +153,7 @@ class HoldService:
         )
         return await self._create_hold(new_hold)
 
-    async def _hold_reply(
-        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
-    ) -> AnswerVerdict:
+    async def _hold_reply(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
         reply = request.reply
         if reply is None:
             raise A2AError("refused", CANNOT_HOLD)
@@ -180,7 +170,7 @@ class HoldService:
             )
         )
 
-    async def _hold_input(self, request: InspectionRequest, reply: A2AReply) -> AnswerVerdict:
+    async def _hold_input(self, request: InspectionRequest, reply: A2AReply) -> Json:
         new_hold = await self._freeze_reply("input", Leg.RESPONSE_TO_SOURCE, request, reply)
         task = new_hold.target.task
         if task is None:
@@ -227,7 +217,7 @@ class HoldService:
 
     # Create the hold
 
-    async def _create_hold(self, new_hold: NewHold) -> AnswerVerdict:
+    async def _create_hold(self, new_hold: NewHold) -> Json:
         """Create the hold. It is completed even if the caller disconnects."""
         job = asyncio.create_task(self._find_or_create_hold(new_hold))
         self._jobs.add(job)
@@ -236,7 +226,7 @@ class HoldService:
         job.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(job)
 
-    async def _find_or_create_hold(self, new_hold: NewHold) -> AnswerVerdict:
+    async def _find_or_create_hold(self, new_hold: NewHold) -> Json:
         """Open the case and write the hold. A repeated message gets its existing hold."""
         request, known = new_hold.request, new_hold.target.task
         subscription = request.subscription
@@ -250,21 +240,21 @@ class HoldService:
                     # a concurrent message was held first
                     if not (is_own or new_hold.is_held_by(known, secret)):
                         raise build_unavailable_task_error(known)
-                    return self._build_verdict(request, known)
+                    return self._build_answer(request, known)
                 new_hold = replace(new_hold, target=replace(new_hold.target, task=known))
             for count in range(MAX_ATTEMPTS):
                 hold_id, task = new_hold.derive_ids(secret, count)
                 earlier = await self.store.get_hold(hold_id)
                 if earlier is None:
                     try:
-                        return self._build_verdict(
+                        return self._build_answer(
                             request, await self._write_within_limit(new_hold, hold_id, task)
                         )
                     except RelayConflict:
                         earlier = await self.store.get_hold(hold_id)
                 if earlier is not None and earlier.status == "PENDING":
                     held = await self.task_locator.find_task(subscription, earlier.task_id)
-                    return self._build_verdict(request, held or task)
+                    return self._build_answer(request, held or task)
         raise Unavailable()
 
     async def _write_within_limit(self, new_hold: NewHold, hold_id: str, task: Task) -> Task:
@@ -339,10 +329,10 @@ class HoldService:
             rows.append(row_from_task(tenant, agent, "context", context, at))
         return rows
 
-    def _build_verdict(self, request: InspectionRequest, task: Task) -> AnswerVerdict:
+    def _build_answer(self, request: InspectionRequest, task: Task) -> Json:
         call = request.call
         view = task_view(task, call.dialect, self.now())
-        return AnswerVerdict(build_task_reply(view, call.operation, call.dialect, call.rpc_id))
+        return build_task_reply(view, call.operation, call.dialect, call.rpc_id)
 
     def _lock(self, tenant: str, agent: str, name: str) -> asyncio.Lock:
         return self._locks.setdefault((tenant, agent, name), asyncio.Lock())

@@ -2,21 +2,27 @@
 
 from typing import Protocol
 
+from placet.relay.a2a.json_format import Json
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import AnswerVerdict, RefuseVerdict
 
 
 class MessageHolder(Protocol):
     """Holds messages until a person decides."""
 
-    async def hold(
-        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
-    ) -> AnswerVerdict | RefuseVerdict:
-        """Store a hold. Return the verdict for the caller, which gets a task to wait for.
+    async def hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
+        """Store a hold. Return the response for the caller: a task to wait for.
 
-        The findings refer to the texts of the message; a stream is one merged response.
+        The findings refer to the texts of the message; a stream is one merged response. Raises A2AError if
+        the message cannot be held.
+        """
+        ...
+
+    async def hold_input_request(self, request: InspectionRequest) -> Json | None:
+        """Hold a response, event or notification in which the agent asks for input, as `hold` does.
+
+        Return None if the request for input goes to the caller.
         """
         ...
 

@@ -12,7 +12,7 @@ from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.findings_record import FindingsRecord
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import QuickCheck, StreamVerdict, Verdict
+from placet.relay.policy.verdict import PolicyVerdict, QuickCheck
 from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
 
@@ -56,7 +56,7 @@ class MessageInspector(Protocol):
         """Return the result of a quick check, which decides most messages. Returns UNSURE on any failure."""
         ...
 
-    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
+    async def inspect(self, leg: Leg, request: InspectionRequest) -> PolicyVerdict:
         """Return the verdict about a message."""
         ...
 
@@ -75,8 +75,8 @@ class MessageInspector(Protocol):
 
     async def inspect_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
-    ) -> StreamVerdict:
-        """Return the verdict about all events of a stream."""
+    ) -> PolicyVerdict:
+        """Return the verdict about all events of a stream. Events that are held are merged into one reply."""
         ...
 
     async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:

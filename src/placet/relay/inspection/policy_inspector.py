@@ -1,6 +1,5 @@
 """Apply a tenant's policies to its messages: pass, mask, refuse or hold them."""
 
-import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 
@@ -46,27 +45,16 @@ from placet.relay.policy.text_joining import (
     keep_continuing_findings,
     split_findings,
 )
-from placet.relay.policy.verdict import (
-    PASS,
-    ChangeVerdict,
-    PassVerdict,
-    QuickCheck,
-    RefuseVerdict,
-    ReleaseVerdict,
-    StreamVerdict,
-    Verdict,
-)
+from placet.relay.policy.verdict import PASS, PASS_EVALUATION, PolicyVerdict, QuickCheck
 from placet.relay.settings import STREAM_CARRY, STREAM_WINDOW
 from placet.relay.tenants import Subscription
 
 NOT_READY = "The relay cannot load its policies, so no messages pass. Try again later."
 HOLDABLE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})
 """The operations that belong to one task or start one, so that the caller can poll a held message."""
-FLUSH_WITHIN_S = 5.0
 STREAM_OPERATIONS: frozenset[Operation] = frozenset({"stream", "subscribe"})
 RESPONSE_ATTEMPTS = 5
 """How often detectors that have no time are asked about a response."""
-PASS_EVALUATION = Evaluation(outcome=Outcome.PASS)
 _NEXT_LEGS = {
     Leg.REQUEST_FROM_SOURCE: Leg.REQUEST_TO_SINK,
     Leg.RESPONSE_FROM_SINK: Leg.RESPONSE_TO_SOURCE,
@@ -159,7 +147,7 @@ class PolicyInspector:
             return QuickCheck.UNSURE
         return check
 
-    async def inspect(self, leg: Leg, request: InspectionRequest) -> Verdict:
+    async def inspect(self, leg: Leg, request: InspectionRequest) -> PolicyVerdict:
         """See `MessageInspector`."""
         message: A2ACall | A2AReply = request.call
         if leg not in _REQUEST_LEGS and request.reply is not None:
@@ -170,17 +158,16 @@ class PolicyInspector:
         if evaluation.outcome is Outcome.PASS:
             return PASS
         self._audit_log.record(*build_detection_events(self._audit_log, leg, request, evaluation))
-        if evaluation.outcome is Outcome.BLOCK:
-            return RefuseVerdict(_build_refusal(evaluation))
         if evaluation.outcome is Outcome.HOLD:
-            return await self._hold(leg, request, evaluation)
+            return await self._build_hold(leg, request, evaluation)
         if evaluation.outcome is Outcome.MASK:
-            return ChangeVerdict(message.with_texts([piece.text for piece in evaluation.mask(pieces)]))
-        return PASS
+            document = message.with_texts([piece.text for piece in evaluation.mask(pieces)])
+            return PolicyVerdict(evaluation=evaluation, messages=(replace(message, document=document),))
+        return PolicyVerdict(evaluation=evaluation)
 
     async def inspect_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
-    ) -> StreamVerdict:
+    ) -> PolicyVerdict:
         """Return the verdict about all events of a stream. To hold them, merge them into one reply."""
         pieces_by_event = [reply.pieces() for reply in replies]
         pieces = [piece for event_pieces in pieces_by_event for piece in event_pieces]
@@ -194,8 +181,6 @@ class PolicyInspector:
         if evaluation.outcome is Outcome.PASS:
             return PASS
         self._audit_log.record(*build_detection_events(self._audit_log, leg, task_request, evaluation))
-        if evaluation.outcome is Outcome.BLOCK:
-            return RefuseVerdict(_build_refusal(evaluation))
         if evaluation.outcome is Outcome.MASK:
             texts = iter([piece.text for piece in evaluation.mask(pieces)])
             changed = [
@@ -204,8 +189,8 @@ class PolicyInspector:
                 else reply
                 for reply, event_pieces in zip(replies, pieces_by_event, strict=True)
             ]
-            return ReleaseVerdict(tuple(changed))
-        return PASS
+            return PolicyVerdict(evaluation=evaluation, messages=(*changed,))
+        return PolicyVerdict(evaluation=evaluation)
 
     async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
         """See `MessageInspector`."""
@@ -396,15 +381,14 @@ class PolicyInspector:
             all_approved=len(exempt) == len(pieces),
         )
 
-    async def _hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Verdict:
+    async def _build_hold(
+        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
+    ) -> PolicyVerdict:
+        """Return the verdict to hold a message. A message whose caller could not wait is blocked."""
         if request.call.operation not in HOLDABLE_OPERATIONS:
-            return RefuseVerdict(_build_refusal(evaluation))
+            return PolicyVerdict(evaluation=replace(evaluation, outcome=Outcome.BLOCK))
         masks = await self._find_later_masks(leg, request)
-        evaluation = replace(evaluation, findings=(*evaluation.findings, *masks))
-        # Store the audit events before the hold, so that every hold can be traced to its findings.
-        async with asyncio.timeout(FLUSH_WITHIN_S):
-            await self._audit_log.flush()
-        return await self._holder.hold(leg, request, evaluation)
+        return PolicyVerdict(evaluation=replace(evaluation, findings=(*evaluation.findings, *masks)))
 
     async def _find_later_masks(self, leg: Leg, request: InspectionRequest) -> list[Finding]:
         """Return what policies mask on the next leg. The reviewer sees the message as it will be sent."""
@@ -423,15 +407,13 @@ class PolicyInspector:
 
     async def _hold_stream(
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
-    ) -> StreamVerdict:
+    ) -> PolicyVerdict:
         """Merge the events into one reply and inspect it, because a stream cannot be held."""
         merged = merge_events(replies, request.call.rpc_id)
         if merged is None:
             raise A2AError("agent_response", "The agent's stream has no events.")
         verdict = await self.inspect(leg, replace(request, reply=merged))
-        if isinstance(verdict, ChangeVerdict):
-            return ReleaseVerdict((replace(merged, document=verdict.document),))
-        return ReleaseVerdict((merged,)) if isinstance(verdict, PassVerdict) else verdict
+        return verdict if verdict.messages else replace(verdict, messages=(merged,))
 
 
 def _get_task_key(
@@ -448,19 +430,3 @@ def _get_task_key(
 def _is_echoed_rpc_id(piece: Scannable, request: InspectionRequest) -> bool:
     """Whether the piece is the JSON-RPC id of the call, which differs between calls."""
     return request.reply is not None and (piece.path, piece.text) == ("id", str(request.call.rpc_id))
-
-
-def _build_refusal(evaluation: Evaluation) -> A2AError:
-    """Return the error for the caller. It names the policy, but not what matched."""
-    if evaluation.decided_by is None:
-        return A2AError("refused", "A policy blocked this message.")
-    policy = evaluation.decided_by.policy
-    return A2AError(
-        "refused",
-        f"A policy blocked this message: {policy.name}.",
-        data={
-            "policy_name": policy.name,
-            "policy_version": policy.version,
-            "policy_level": evaluation.decided_by.level.value,
-        },
-    )

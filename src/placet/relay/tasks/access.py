@@ -1,5 +1,7 @@
 """Check that callers only use their own tasks, and translate task ids between caller and agent."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from placet.relay.a2a.call import MAX_ID_LENGTH, A2ACall
@@ -44,7 +46,9 @@ class TaskAccess:
             found.append(task)
         return found
 
-    async def translate_call(self, subscription: Subscription, call: A2ACall, tasks: list[Task]) -> A2ACall:
+    async def translate_call(
+        self, subscription: Subscription, call: A2ACall, tasks: Sequence[Task]
+    ) -> A2ACall:
         """Return the call with the agent's ids. Raises A2AError if the context is another caller's."""
         for task in tasks:
             if task.upstream_id is not None and task.upstream_id != task.id:

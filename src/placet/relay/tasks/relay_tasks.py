@@ -1,15 +1,16 @@
 """Answer for tasks that are held, that the relay created, or that ended in the relay."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Protocol
 
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.dialects import Dialect, Operation
+from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import Json, build_task_reply
-from placet.relay.a2a.reply import A2AReply, digest_message
+from placet.relay.a2a.reply import digest_message
 from placet.relay.task import HAS_ENDED, NOT_ANSWERED, WAITS_FOR_DECISION, Task
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_view import task_view
@@ -17,8 +18,6 @@ from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
 
 _NUMERIC_STATE = re.compile(rb'"state"\s*:\s*"?\s*[0-9]')
-RELAY_OPERATIONS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe", "send", "stream"})
-"""The operations that the relay answers for a held or ended task, even if the agent knows the task."""
 
 
 class TaskHandle:
@@ -49,6 +48,15 @@ class TaskHandle:
         """How many inspections are in progress. Each of them may hold the message."""
         self.is_in_background = False
         """Whether the call continues after its caller was answered, so that more findings may follow."""
+
+    @contextmanager
+    def count_inspection(self) -> Iterator[None]:
+        """Count an inspection while it is in progress."""
+        self.inspections += 1
+        try:
+            yield
+        finally:
+            self.inspections -= 1
 
     def record_sent(self, message: Json) -> str:
         """Record the message as the agent gets it, and return its digest."""
@@ -82,17 +90,6 @@ class RelayTasks:
     def can_hold(self) -> bool:
         """Whether messages may be held."""
         return self._held_tasks is not None
-
-    def answers_for(self, task: Task, call: A2ACall, *, except_task_id: str | None = None) -> bool:
-        """Return whether the relay answers this call, because the agent does not know the task or it is held.
-
-        The call about the task `except_task_id` goes to the agent in any case.
-        """
-        if task.id == except_task_id:
-            return False
-        if not task.is_known_to_agent:
-            return True
-        return task.is_kept_by_relay and call.operation in RELAY_OPERATIONS
 
     async def answer(self, subscription: Subscription, call: A2ACall, task: Task) -> Json:
         """Return the response to a call about a task. Raises A2AError if the operation is not possible."""
@@ -128,11 +125,6 @@ class RelayTasks:
     async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
         """Return some of the caller's tasks that are or were held and that the agent does not know."""
         return [] if self._held_tasks is None else await self._held_tasks.list_relay_only_tasks(subscription)
-
-
-def asks_for_input(reply: A2AReply) -> bool:
-    """Return whether a reply or stream event says that the agent waits for input."""
-    return reply.state == "input-required"
 
 
 def may_ask_for_input(data: bytes) -> bool:

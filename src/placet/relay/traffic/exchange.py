@@ -1,35 +1,20 @@
-"""One relayed call with its headers and state, and how verdicts apply to it."""
+"""One relayed call with its headers and state."""
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
 from yarl import URL
 
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.inspection.findings_record import FindingsRecord
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import (
-    PASS,
-    AnswerVerdict,
-    ChangeVerdict,
-    PassVerdict,
-    RefuseVerdict,
-    ReleaseVerdict,
-    StreamVerdict,
-    Verdict,
-)
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tenants import Subscription
-from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.upstream.agent_client import UpstreamRequest
-
-NOT_CHECKED = "The message could not be checked, so it was not forwarded."
-LEG_ORDER = {leg: number for number, leg in enumerate(Leg)}
 
 log = logging.getLogger("placet.relay")
 
@@ -59,10 +44,6 @@ class Exchange(Struct, frozen=True, kw_only=True):
     def build_request(self, call: A2ACall, url: URL) -> UpstreamRequest:
         """Return the request that sends this call to the agent."""
         return UpstreamRequest(self.subscription.sink, call.method, url, self.headers, call.body())
-
-    def has_passed(self, leg: Leg) -> bool:
-        """Return whether the message has passed this leg before it was held."""
-        return self.after is not None and LEG_ORDER[leg] <= LEG_ORDER[self.after]
 
 
 class RelayAnswer(Struct, frozen=True, kw_only=True):
@@ -100,28 +81,3 @@ def build_inspection_request(exchange: Exchange, call: A2ACall, reply: A2AReply 
         findings_record=exchange.findings_record,
         writes=exchange.handle.writes,
     )
-
-
-async def apply_verdict(
-    exchange: Exchange, verdict: Awaitable[Verdict | StreamVerdict | None]
-) -> PassVerdict | ChangeVerdict | ReleaseVerdict:
-    """Return a verdict that lets the message continue.
-
-    Raises A2AError if the message is refused or the inspection fails, and AnsweredByRelay if it is held.
-    """
-    exchange.handle.inspections += 1
-    try:
-        found = await verdict or PASS
-    except A2AError:
-        raise
-    except Exception as error:
-        extra = {"correlation_id": exchange.correlation_id}
-        log.error("message_check_failed error=%s", redact_traceback(error), extra=extra)
-        raise A2AError("internal", NOT_CHECKED) from error
-    finally:
-        exchange.handle.inspections -= 1
-    if isinstance(found, RefuseVerdict):
-        raise found.problem
-    if isinstance(found, AnswerVerdict):
-        raise AnsweredByRelay(found.document)
-    return found

@@ -14,8 +14,9 @@ from placet.relay.a2a.json_format import build_message, build_text_part
 from placet.relay.a2a.reply import A2AReply, build_task_call, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
+from placet.relay.exchange import Answered, pass_reply
 from placet.relay.tenants import RegisteredAgent
-from placet.relay.traffic.call_handler import CallHandler
+from placet.relay.traffic.call_handler import CallHandler, get_forwarded_call
 from placet.relay.traffic.exchange import Exchange
 from placet.relay.upstream.agent_client import (
     EVENTS_TYPE,
@@ -41,25 +42,30 @@ class HeldMessageForwarder:
     def __init__(self, calls: CallHandler) -> None:
         self._calls = calls
 
-    async def forward(self, exchange: Exchange, on_task_id: OnTaskId) -> A2AReply:
+    async def forward(self, exchange: Exchange, on_task_id: OnTaskId) -> A2AReply | Answered:
         """Send a call to the agent, and return the whole reply as the caller may see it.
 
-        The events of a stream are merged into one reply. Raises A2AError if the call fails, and
-        AnsweredByRelay if the message or its reply is held again.
+        The events of a stream are merged into one reply. Return Answered if the message or its reply is held
+        again. Raises A2AError if the call fails.
         """
         calls = self._calls
-        call = await calls.prepare_request(exchange)
+        run = calls.begin(exchange)
+        step = await run.advance()
+        if isinstance(step, Answered):
+            return step
+        call = get_forwarded_call(step)
         url = await self._url_for(exchange, call)
         try:
             async with asyncio.timeout(calls.limits.call_for.total_seconds()):
                 reply = await self._call_agent(exchange, call, url, on_task_id)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
-        return await calls.process_reply(exchange, reply)
+        passed = await run.advance(reply)
+        return passed if isinstance(passed, Answered | A2AReply) else reply
 
-    async def release(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
-        """Return a held reply as the caller may see it. Raises as `forward` does."""
-        return await self._calls.process_reply(exchange, reply)
+    async def release(self, exchange: Exchange, reply: A2AReply) -> A2AReply | Answered:
+        """Return a held reply as the caller may see it. Raises and returns as `forward` does."""
+        return await self._calls.run(exchange, pass_reply(reply, after=exchange.after))
 
     async def cancel(self, exchange: Exchange) -> None:
         """Cancel a task of the agent. Raises A2AError if the agent cannot be reached or refuses."""

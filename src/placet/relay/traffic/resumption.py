@@ -11,6 +11,7 @@ from placet.ports.hold_store import HoldRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, ErrorKind
 from placet.relay.a2a.reply import A2AReply, build_task_call
+from placet.relay.exchange import Answered
 from placet.relay.hold import (
     BeginSending,
     FrozenMessage,
@@ -29,7 +30,7 @@ from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_view import BAD_ANSWER
 from placet.relay.tenants import Registry, Subscription
-from placet.relay.traffic.exchange import AnsweredByRelay, Exchange
+from placet.relay.traffic.exchange import Exchange
 from placet.relay.traffic.forwarding import (
     HeldMessageForwarder,
     build_follow_up,
@@ -113,8 +114,6 @@ class HoldResumer:
         try:
             exchange = await self._build_exchange(hold, frozen)
             reply = await self._deliver(hold, frozen, exchange)
-        except AnsweredByRelay:
-            await self._finish_held_again(hold)
         except CaseNotFound:
             await self.resolver.fail(hold, NOT_ALLOWED)
         except Unavailable as outage:
@@ -124,7 +123,10 @@ class HoldResumer:
                 raise RetryLater(problem.message) from problem
             await self.resolver.fail(hold, problem.message)
         else:
-            await self._finish(hold, exchange, reply)
+            if isinstance(reply, Answered):
+                await self._finish_held_again(hold)
+            else:
+                await self._finish(hold, exchange, reply)
 
     async def _matches_offer(self, hold: Hold) -> bool:
         """Return whether digest, caller and agent match the offer of a case that was approved.
@@ -150,7 +152,7 @@ class HoldResumer:
         }
         return not isinstance(held, dict) or all(held.get(name) == value for name, value in stored.items())
 
-    async def _deliver(self, hold: Hold, frozen: FrozenMessage, exchange: Exchange) -> A2AReply:
+    async def _deliver(self, hold: Hold, frozen: FrozenMessage, exchange: Exchange) -> A2AReply | Answered:
         if frozen.frame.matter == "response":
             return await self._forwarding.release(exchange, frozen.reply())
         if hold.stage is HoldStage.DELIVERED:  # the agent has the message: only fetch the result
@@ -158,7 +160,7 @@ class HoldResumer:
             return await self._forwarding.forward(query, _ignore_task_id)
         return await self._send(hold, exchange)
 
-    async def _send(self, hold: Hold, exchange: Exchange) -> A2AReply:
+    async def _send(self, hold: Hold, exchange: Exchange) -> A2AReply | Answered:
         """Forward a message. After an unknown result it is sent at most once more."""
         hold = await self.resolver.advance(hold, BeginSending())
 

@@ -94,10 +94,7 @@ class StreamRelay:
                 media_type, body = await calls.read_whole(response)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
-        try:
-            return await calls.answer(exchange, response, media_type, body)
-        except AnsweredByRelay as answered:
-            return await calls.answer_from_relay(exchange, answered)
+        return await calls.answer(exchange, response, media_type, body)
 
     async def close(self) -> None:
         """End every stream, so that the server can stop."""
@@ -128,7 +125,11 @@ class StreamRelay:
             response.close()  # the rest of the stream is not read
             await process.report_observed()
             await self._stream_until_decided(
-                exchange, await calls.answer_from_relay(exchange, answered), receive, write, watch
+                exchange,
+                await calls.answer_from_relay(exchange, answered),
+                receive,
+                write,
+                watch,
             )
         except (A2AError, TimeoutError) as failure:
             if not watch.done():
@@ -161,7 +162,11 @@ class StreamRelay:
         except AnsweredByRelay as answered:
             response.close()
             await self._stream_until_decided(
-                exchange, await self._calls.answer_from_relay(exchange, answered), receive, write, watch
+                exchange,
+                await self._calls.answer_from_relay(exchange, answered),
+                receive,
+                write,
+                watch,
             )
         except A2AError as problem:
             await write(_encode_error_event(as_agent_error(problem), exchange.call))

@@ -24,6 +24,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.asgi import ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.exchange import Answered, pass_reply
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository, token_matches
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
 from placet.relay.task import Task
@@ -31,7 +32,7 @@ from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tenants import Registry, Subscription
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
-from placet.relay.traffic.exchange import AnsweredByRelay, Exchange
+from placet.relay.traffic.exchange import Exchange
 from placet.relay.upstream.agent_client import JSON_TYPES
 from placet.relay.write_queue import CallWrites
 
@@ -199,9 +200,11 @@ class WebhookEndpoint:
         problem: A2AError | None = None
         try:
             self._recorder.check_capacity()
-            inspected = await self._calls.process_reply(exchange, reply)
-        except AnsweredByRelay as answered:
-            inspected = (await self._calls.answer_from_relay(exchange, answered)).reply
+            passed = await self._calls.run(exchange, pass_reply(reply))
+            if isinstance(passed, Answered):
+                inspected = (await self._calls.answer_from_relay(exchange, passed)).reply
+            else:
+                inspected = passed
         except A2AError as error:
             problem = error
         took_for = timedelta(seconds=self._monotonic() - began)
