@@ -72,7 +72,7 @@ TRIALS: Mapping[str, Trial] = {
     "otel": Trial(tests=("tests/server/test_tracing.py",), extras=COMMANDS, tools=SERVER_TOOLS),
     "presidio": Trial(tests=("tests/relay/detectors/test_presidio.py",), tools=SERVER_TOOLS),
     "comprehend": Trial(tests=("tests/relay/detectors/test_comprehend.py",), tools=SERVER_TOOLS),
-    "ag-ui": Trial(tests=("tests/hook/frameworks/test_ag_ui.py",)),
+    "ag-ui": Trial(tests=("tests/hook/frameworks/test_ag_ui.py",), tools=("jsonschema",)),
     "langchain": Trial(
         tests=(
             "tests/hook/frameworks/test_langchain*.py",

@@ -108,7 +108,8 @@ class Hook(Protocol):
     Its methods may be async.
 
     A hook with a method `evaluate_invalid`, like `evaluate`, also judges calls whose arguments do not
-    match the tool's schema. One with a method `find_unmatched_rules` is asked for rules that match no tool.
+    match the tool's schema. One with a method `find_unmatched_rules` is asked for rules that match no tool,
+    and one with `has_rule_for` whether it says something about a tool.
     """
 
     def evaluate(self, call: ToolCall, state: State) -> MaybeAwaitable[ReviewRequirement | None]:
@@ -246,8 +247,8 @@ def check_rules(hooks: Iterable[Hook], tools: Iterable[str]) -> None:
 
 
 def have_rule_for(hooks: Iterable[Hook], tool: str) -> bool:
-    """Return whether the hooks say something about this tool; a hook of another kind may."""
-    return any(not isinstance(hook, HumanInTheLoopHook) or hook.has_rule_for(tool) for hook in hooks)
+    """Return whether the hooks say something about this tool; one without `has_rule_for` may."""
+    return any(getattr(hook, "has_rule_for", _may_have_rule)(tool) for hook in hooks)
 
 
 def describe_unmatched_rules(unmatched: Mapping[str, str | None]) -> list[str]:
@@ -262,6 +263,10 @@ def describe_unmatched_rules(unmatched: Mapping[str, str | None]) -> list[str]:
 def _spell(name: str) -> str:
     """Return a name in which every character can be seen: hidden and look-alike ones are escaped."""
     return name if name.isascii() and name.isprintable() and " " not in name else ascii(name)
+
+
+def _may_have_rule(tool: str) -> bool:
+    return True
 
 
 def _no_rules(tools: Iterable[str]) -> dict[str, str | None]:

@@ -17,26 +17,10 @@ from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
 from tests.hook.frameworks.pydantic_ai_harness import make_scripted_model
+from tests.hook.opened_cases import OpenedCases
 
 PAY = ToolCall(id="c1", name="pay", arguments={"to": "Ann"})
 GATED = HumanInTheLoopHook({"pay": True})
-
-
-class OpenedCases:
-    """Reviews that record which cases were opened."""
-
-    def __init__(self) -> None:
-        self.opened: list[str] = []
-
-    def open_case(self, interruption: Any, *, agent: str, attempt: int = 0) -> dict[str, Any]:
-        self.opened.append(interruption.id)
-        return {"case_id": interruption.id, "review_url": "https://example.com"}
-
-    def poll_case(self, case: Any) -> None:
-        return None
-
-    def withdraw(self, case: Any, reason: str) -> None:
-        return
 
 
 class Till:

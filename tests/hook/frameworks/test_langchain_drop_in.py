@@ -14,11 +14,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from pydantic import ValidationError
 
+from placet.errors import HookError
 from placet.hook import MemorySaver, ToolCall
 from placet.hook.frameworks.langchain import HumanInTheLoopMiddleware, interruption_of, resume
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, thread_config
-from tests.hook.frameworks.test_framework_details import OpenedCases
+from tests.hook.opened_cases import OpenedCases
 
 PAY = ToolCall(id="c1", name="pay", arguments={"to": "Ann", "amount": 3})
 MAIL = ToolCall(id="c2", name="mail", arguments={"to": "Bo"})
@@ -203,6 +204,37 @@ def test_placets_own_answers_work_too(mode: str) -> None:
     assert stopped.undecided[0].name == "pay"
     resume(counter.agent, "t", stopped.edit("c1", {"to": "Cy", "amount": 1}))
     assert counter.ran == [("pay", "Cy", 1)]
+
+
+@pytest.mark.parametrize("rules", [{"mail": True}, {"mail": True, "pay": True}, {"pay": False}], ids=str)
+def test_calls_of_an_agent_inside_are_reviewed(rules: Any) -> None:
+    inner = Counter(HumanInTheLoopMiddleware, PAY, rules=rules)
+
+    @tool
+    def clerk(task: str) -> str:
+        """Do a task."""
+        return str(inner.agent.invoke({"messages": [HumanMessage(task)]})["messages"][-1].text)
+
+    task = ToolCall(id="o1", name="clerk", arguments={"task": "pay"})
+    agent: Any = create_agent(
+        ScriptedModel(scene=Scene(turns=((task,),))),
+        [clerk],
+        middleware=[HumanInTheLoopMiddleware({"pay": True})],
+        checkpointer=InMemorySaver(),
+    )
+    inner.agent.checkpointer = None  # that of the agent around it
+    if "pay" not in rules:
+        with pytest.raises(HookError, match="inner agent"):
+            agent.invoke(GO, THREAD)
+        assert inner.ran == []
+        return
+    result = agent.invoke(GO, THREAD)
+    if rules["pay"]:
+        assert inner.ran == []
+        [asked] = result["__interrupt__"]
+        assert asked.value["action_requests"][0]["name"] == "pay"
+        agent.invoke(Command(resume={"decisions": [APPROVE]}), THREAD)
+    assert inner.ran == [("pay", "Ann", 3)]
 
 
 def test_each_turn_opens_a_case() -> None:

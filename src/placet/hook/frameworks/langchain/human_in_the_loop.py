@@ -78,7 +78,7 @@ class HumanInTheLoopMiddleware(ApprovalMiddleware[RunContextT], LangChainMiddlew
         )
         ApprovalMiddleware.__init__(
             self,
-            InterruptOnHook(self),
+            InterruptOnHook(self, frozenset(interrupt_on)),
             saver=MemorySaver() if saver is None else saver,
             parallel=parallel,
             repeatable=repeatable,
@@ -177,8 +177,13 @@ class HumanInTheLoopMiddleware(ApprovalMiddleware[RunContextT], LangChainMiddlew
 class InterruptOnHook:
     """Stops the calls that LangChain's `interrupt_on` names; a `when` that fails asks."""
 
-    def __init__(self, middleware: HumanInTheLoopMiddleware[Any]) -> None:
+    def __init__(self, middleware: HumanInTheLoopMiddleware[Any], named: Collection[str]) -> None:
         self._middleware = middleware
+        self._named = named
+
+    def has_rule_for(self, name: str) -> bool:
+        """Return whether `interrupt_on` names the tool, even to exempt it."""
+        return name in self._named
 
     def evaluate(self, call: ToolCall, state: State) -> ReviewRequirement | None:
         """Return how the call must be reviewed; None if its tool is not named, or `when` returns False."""
