@@ -51,7 +51,10 @@ class GatedHost:
         for process in self._started:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-            process.communicate(timeout=PATIENCE_S)
+            process.wait(PATIENCE_S)
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
 
     def close_later(self, process: "subprocess.Popen[bytes]") -> None:
         """End a process with everything that it started, at the end of the test."""

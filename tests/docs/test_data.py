@@ -23,7 +23,7 @@ TOML = [(page, text) for page in PAGES for text in blocks(page, "toml")]
 THEMES = [(page, text) for page, text in TOML if page.name == "theme.md"]
 GATES = [(page, text) for page, text in TOML if page.name == "approve-mcp-tools.md"]
 POLICIES = [(page, text) for page, text in TOML if page.name == "relay-policies.md"]  # tried in tests/relay
-GATE_PAGES = {f"approve-{host}.md" for host in CODING_AGENTS}
+GATE_PAGES = {"approve-acp-agents.md", *(f"approve-{host}.md" for host in CODING_AGENTS)}
 GATE_POLICIES = [(page, text) for page, text in TOML if page.name in GATE_PAGES]
 OTHERS = [*THEMES, *GATES, *POLICIES, *GATE_POLICIES]
 SETTINGS = [(page, text) for page, text in TOML if (page, text) not in OTHERS]

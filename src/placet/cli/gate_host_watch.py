@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from placet.hook.coding_agents.host_calls import CodingAgent, HostCall
+from placet.hook.coding_agents.host_calls import CallConverter, HostCall
 
 INTERVAL_S = 1.0
 MAX_EARLIER_BYTES = 256 * 1024
@@ -19,7 +19,7 @@ MAX_LATER_BYTES = 16 * 1024 * 1024
 class HostWatch(threading.Thread):
     """Sends this process SIGTERM when the host has ended, or has gone on without the hook."""
 
-    def __init__(self, agent: CodingAgent, call: HostCall, host_process: int | None) -> None:
+    def __init__(self, agent: CallConverter, call: HostCall, host_process: int | None) -> None:
         super().__init__(name="placet-host-watch", daemon=True)
         self._agent = agent
         self._call = call

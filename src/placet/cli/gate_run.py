@@ -23,7 +23,6 @@ from placet.cli.gate_options import (
     HARD_LIMIT_S,
     GateServer,
     find_server,
-    host_argument,
     load_policy,
     policy_option,
 )
@@ -31,12 +30,12 @@ from placet.errors import FollowFailed, PlacetError, StillWaiting, Unavailable
 from placet.hook.coding_agents.gate_policy import GatePolicy, GateVerdict, evaluate
 from placet.hook.coding_agents.host_calls import (
     PROBE_TOOL,
-    CodingAgent,
+    CallConverter,
     HostCall,
     HostDecision,
     deny,
 )
-from placet.hook.coding_agents.registry import load_coding_agent
+from placet.hook.coding_agents.registry import CODING_AGENTS, PROXIED_AGENTS, load_call_converter
 from placet.protocol.duration import parse_duration
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class NotApproved(Exception):
 
 
 @click.command()
-@host_argument
+@click.argument("host", type=click.Choice([*CODING_AGENTS, *PROXIED_AGENTS]))
 @click.option("--event", required=True, metavar="NAME", help="The hook event of the coding agent.")
 @click.option(
     "--wait",
@@ -78,7 +77,7 @@ def run(host: str, event: str, wait: str, host_process: int | None, config: Path
     Reads the host's JSON from standard input and prints the decision, or nothing if the host should go on as
     usual. The decision comes from the policy, or from a person. On any failure, it is a denial.
     """
-    agent = load_coding_agent(host)
+    agent = load_call_converter(host)
     if event not in agent.events:
         raise click.UsageError(f"--event: {agent.title} has {', '.join(agent.events)}.")
     lasts_s = parse_duration(wait, "--wait").total_seconds()
@@ -131,7 +130,7 @@ def _explain(error: BaseException, wait: str) -> str:
 
 def _apply_policy(policy: GatePolicy, call: HostCall) -> tuple[HostDecision | None, bool]:
     """Return the decision of the policy, or None, and whether a person has to be asked."""
-    verdict = _evaluate(policy, call)
+    verdict = evaluate_call(policy, call)
     if verdict.effect == "deny":
         return deny(f"The policy denies this. {verdict.reason}"), False
     if verdict.effect == "allow":
@@ -140,17 +139,18 @@ def _apply_policy(policy: GatePolicy, call: HostCall) -> tuple[HostDecision | No
 
 
 def _check_changes(
-    agent: CodingAgent, policy: GatePolicy, call: HostCall, decision: HostDecision
+    agent: CallConverter, policy: GatePolicy, call: HostCall, decision: HostDecision
 ) -> HostDecision:
     """Return the decision, or a denial if the policy denies the arguments that the person changed."""
     if decision.arguments is not None and call.kind == "tool":
-        verdict = _evaluate(policy, agent.change_arguments(call, decision.arguments))
+        verdict = evaluate_call(policy, agent.change_arguments(call, decision.arguments))
         if verdict.effect == "deny":
             return deny(f"The policy denies this as the person changed it. {verdict.reason}")
     return decision
 
 
-def _evaluate(policy: GatePolicy, call: HostCall) -> GateVerdict:
+def evaluate_call(policy: GatePolicy, call: HostCall) -> GateVerdict:
+    """Return what the policy says about a call on this machine."""
     return evaluate(policy, call, home=str(Path.home()), find_real_path=os.path.realpath)
 
 

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "ask": ("placet.cli.ask", "Ask a person for an approval, a selection, input and more."),
     "pending": ("placet.cli.pending_cases", "List, resume and forget cases whose command stopped waiting."),
     "mcp": ("placet.cli.mcp", "Run an MCP server with tools for asking a person."),
+    "acp": ("placet.cli.acp", "Require approval for the actions of any agent that speaks ACP."),
     "mcp-gate": ("placet.cli.mcp_gate", "Require approval for the tool calls of any MCP server."),
     "gate": ("placet.cli.gate", "Require approval for the actions of a coding agent, such as Claude Code."),
     "serve": ("placet.cli.serve", "Run the server."),

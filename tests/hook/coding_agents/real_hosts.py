@@ -19,6 +19,7 @@ import pytest
 
 from tests.cli.gated_host import GatedHost, serving_an_inbox
 from tests.cli.process import ServerProcess
+from tests.cli.scripted_editor import Editor
 from tests.hook.coding_agents.scripted_model import ScriptedModel, scripted_model
 from tests.waiting import eventually
 
@@ -99,16 +100,7 @@ def model() -> Iterator[ScriptedModel]:
 def opencode(gated: GatedHost, model: ScriptedModel) -> Iterator["OpenCodeServer"]:
     """`opencode serve`, which asks about each command."""
     host = RealHost(gated, model, "opencode")
-    options = {"baseURL": f"{model.url}/v1", "apiKey": "x"}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {"name": "m"}}}
-    config = {
-        "autoupdate": False,
-        "model": "fake/m",
-        "small_model": "fake/m",
-        "permission": {"bash": "ask"},
-        "provider": {"fake": provider},
-    }
-    (gated.home / ".config" / "opencode" / "opencode.json").write_text(json.dumps(config))
+    write_opencode_config(gated, model)
     env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
     process = host.start("opencode", "serve", "--port", "0", env=env)
     listening = re.compile(r"listening on (http://\S+)")
@@ -119,6 +111,20 @@ def opencode(gated: GatedHost, model: ScriptedModel) -> Iterator["OpenCodeServer
     finally:
         process.kill()
         process.wait(LIMIT_S)
+
+
+def write_opencode_config(gated: GatedHost, model: ScriptedModel) -> None:
+    """Let OpenCode use the scripted model, and ask about each command."""
+    options = {"baseURL": f"{model.url}/v1", "apiKey": "x"}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {"name": "m"}}}
+    config = {
+        "autoupdate": False,
+        "model": "fake/m",
+        "small_model": "fake/m",
+        "permission": {"bash": "ask"},
+        "provider": {"fake": provider},
+    }
+    (gated.home / ".config" / "opencode" / "opencode.json").write_text(json.dumps(config))
 
 
 class OpenCodeServer:
@@ -197,6 +203,23 @@ def test_opencode_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: Scri
         running.prompt()
         assert "was not done" in running.until_result()
         assert not running.host.made.exists()
+
+
+def test_opencode_asks_over_acp(gated: GatedHost, model: ScriptedModel) -> None:
+    """The agent's own plugin is taken away: only `placet acp` decides."""
+    model.say("bash", command="touch made.txt", description="x")
+    host = RealHost(gated, model, "opencode")
+    write_opencode_config(gated, model)
+    (gated.home / ".config" / "opencode" / "plugins" / "placet-gate.js").unlink()
+    program = str(PROGRAMS / "opencode")
+    env = host.environment({"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"})
+    with closing(Editor(gated, agent=(program, "acp"), env=env, cwd=host.project)) as editor:
+        editor.prompt_text("go")
+        assert "wants to run: touch made.txt" in gated.open_page().text
+        assert not host.made.exists()
+        gated.answer(action="approve")
+        editor.until(lambda one: one.get("id") == "prompt", within=LIMIT_S)
+        assert host.made.exists()
 
 
 # Gemini CLI

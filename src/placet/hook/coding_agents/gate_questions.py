@@ -101,14 +101,25 @@ def _decide_tool_call(call: HostCall, answer: CaseAnswer) -> HostDecision:
 
 def build_diff(call: HostCall, current_text: str | None) -> str:
     """Return what a call changes in a file as a unified diff; empty if that is nothing or too long."""
+    if call.diff or call.changes:
+        return _join_changes(call)
     old, new = call.arguments.get("old_string"), call.arguments.get("new_string")
     if not (isinstance(old, str) and isinstance(new, str)):
         old, new = current_text or "", call.arguments.get("content")
     if not call.paths or not isinstance(new, str) or len(old) + len(new) > MAX_SHOWN_TEXT:
         return ""
-    path = call.paths[0]
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
-    return "\n".join(lines)
+    return _format_diff(call.paths[0], old, new)
+
+
+def _join_changes(call: HostCall) -> str:
+    size = len(call.diff) + sum(len(one.before) + len(one.after) for one in call.changes)
+    if size > MAX_SHOWN_TEXT:
+        return ""
+    return call.diff or "\n".join(_format_diff(one.path, one.before, one.after) for one in call.changes)
+
+
+def _format_diff(path: str, old: str, new: str) -> str:
+    return "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm=""))
 
 
 # Questions and plans

@@ -12,6 +12,14 @@ PROBE_TOOL = "PlacetGateProbe"
 """The tool that `placet gate doctor` names. A person is always asked about it, under every policy."""
 
 
+class FileChange(Struct, frozen=True, kw_only=True):
+    """What a call changes in one file."""
+
+    path: str
+    before: str
+    after: str
+
+
 class HostCall(Struct, frozen=True, kw_only=True):
     """One tool call of a coding agent, with the members that a policy and a reviewer need."""
 
@@ -36,6 +44,10 @@ class HostCall(Struct, frozen=True, kw_only=True):
     """The shell command, if the tool runs one."""
     paths: tuple[str, ...] = ()
     """The files that the arguments name: absolute and normalised."""
+    changes: tuple[FileChange, ...] = ()
+    """What the call changes, if the host says so."""
+    diff: str = ""
+    """The same as a unified diff, if the host sends one."""
     editable: Mapping[str, Any] | None = None
     """The JSON Schema of the arguments, if a reviewer may change them."""
     is_prompted: bool = False
@@ -65,17 +77,13 @@ class UnreadableCall(ValueError):
     """What the host sent is not a call of this event. The message says why."""
 
 
-class CodingAgent(Protocol):
-    """A coding agent: converts its JSON, and writes our hooks into its settings. Pure."""
+class CallConverter(Protocol):
+    """Converts the JSON of a coding agent. Pure."""
 
     name: str
     """The word on the command line."""
     title: str
     events: tuple[str, ...]
-    next_step: str
-    """What the user has to do after `install`; may be empty."""
-    has_transcripts: bool
-    """Whether the transcripts of sessions can be read."""
 
     def read_call(self, event: str, content: bytes) -> HostCall:
         """Return the call that the host reports; raise UnreadableCall."""
@@ -88,6 +96,19 @@ class CodingAgent(Protocol):
     def format_decision(self, event: str, decision: HostDecision | None, call: HostCall | None) -> str:
         """Return what the hook prints; an empty text means no decision."""
         ...
+
+    def is_settled(self, call: HostCall, before: Sequence[str], after: Sequence[str]) -> bool:
+        """Return whether the call has ended, by the transcript's lines before and since the hook began."""
+        ...
+
+
+class CodingAgent(CallConverter, Protocol):
+    """A coding agent into whose settings our hooks are written."""
+
+    next_step: str
+    """What the user has to do after `install`; may be empty."""
+    has_transcripts: bool
+    """Whether the transcripts of sessions can be read."""
 
     def is_denial(self, event: str, output: bytes) -> bool:
         """Return whether the host takes this output of a hook for a denial."""
@@ -123,10 +144,6 @@ class CodingAgent(Protocol):
 
     def find_problems(self, settings: HostSettings) -> list[str]:
         """Return what in the settings keeps our hooks from running."""
-        ...
-
-    def is_settled(self, call: HostCall, before: Sequence[str], after: Sequence[str]) -> bool:
-        """Return whether the call has ended, by the transcript's lines before and since the hook began."""
         ...
 
     def read_transcript(self, lines: Iterator[str]) -> Iterator[HostCall]:
