@@ -140,8 +140,8 @@ def split_texts(draw: st.DrawFn) -> list[str]:
 
 
 @pytest.mark.parametrize("patterns", [(SSN,), PATTERNS], ids=["one", "several"])
-def test_no_part_of_a_match_leaves_however_the_text_is_split(patterns: tuple[str, ...]) -> None:
-    @settings(max_examples=1500, deadline=None)
+def test_no_part_of_a_match_leaves_however_the_text_is_split(patterns: tuple[str, ...], full: bool) -> None:
+    @settings(max_examples=1500 if full else 300, deadline=None)
     @given(chunks=split_texts())
     def check(chunks: list[str]) -> None:
         stream = Stream(patterns)
@@ -184,8 +184,8 @@ def test_no_part_of_an_evasion_leaves(evasion: str, size: int, before: str) -> N
     assert len("".join(stream.left)) <= first
 
 
-def test_masked_text_that_leaves_contains_no_match() -> None:
-    @settings(max_examples=1500, deadline=None)
+def test_masked_text_that_leaves_contains_no_match(full: bool) -> None:
+    @settings(max_examples=1500 if full else 300, deadline=None)
     @given(chunks=split_texts())
     def check(chunks: list[str]) -> None:
         stream = Stream(PATTERNS, "MASK")
