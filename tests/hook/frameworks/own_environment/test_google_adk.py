@@ -228,6 +228,13 @@ def test_streaming_stops_before_the_call(worker: GoogleAdkHarness) -> None:
     assert list_waiting_tools(worker.resume("t", None)) == ["execute_sql"]
 
 
+def test_a_rule_that_matches_no_tool_stops_the_run(worker: GoogleAdkHarness) -> None:
+    worker.plugin = ApprovalPlugin(HumanInTheLoopHook({"execute-sql": True}), saver=worker.saver)
+    with pytest.raises(HookError, match="execute_sql"):
+        worker.start("t")
+    assert runs_in(worker.folder) == []
+
+
 def test_a_killed_process_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:
     outcomes = kill_at_every_step(KillableGoogleAdk, tmp_path)
     assert sorted(name for name, _ in outcomes[-1]["runs"]) == ["execute_sql", "write_file"]

@@ -9,7 +9,9 @@ from strands import Agent, tool
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
 from strands.middleware import ExecuteToolStage
 
-from placet.hook import ToolCall
+from placet.errors import HookError
+from placet.hook import HumanInTheLoopHook, ToolCall
+from placet.hook.frameworks.strands import StrandsApproval
 from placet.testing.approvals import Harness, Scene, runs_in
 from placet.testing.contracts.tool_approval import (
     ONE,
@@ -153,6 +155,14 @@ def test_an_agent_used_as_a_tool_without_the_plugin_does_not_start(tmp_path: Pat
     assert runs_in(tmp_path) == []
     assert "is not gated" in worker.read_tool_results("t")[0][1]
     worker.close()
+
+
+def test_a_rule_that_matches_no_tool_stops_the_run(worker: StrandsHarness) -> None:
+    hook = HumanInTheLoopHook({"execute-sql": True})
+    worker.approval = StrandsApproval(hook, saver=worker.saver)
+    with pytest.raises(HookError, match="execute_sql"):
+        worker.start("t")
+    assert runs_in(worker.folder) == []
 
 
 def test_a_killed_process_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:

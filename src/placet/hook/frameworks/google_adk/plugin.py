@@ -19,7 +19,7 @@ from google.genai import types
 
 from placet.errors import HookError, NothingToResume, PlacetError, ThreadPaused
 from placet.hook.answer_validation import Feedback
-from placet.hook.approval_rules import Hook
+from placet.hook.approval_rules import Hook, check_rules
 from placet.hook.approver import Approver, Replace, Wait
 from placet.hook.frameworks.session_claims import SessionClaims
 from placet.hook.frameworks.unpausable_calls import UnpausableCalls
@@ -47,6 +47,7 @@ class ApprovalPlugin(BasePlugin):
     ) -> None:
         super().__init__(name="placet_approval")
         self.approver = Approver(*hooks, saver=saver, repeatable=repeatable, **options)
+        self._rules = hooks
         self._unpausable = UnpausableCalls(*hooks, grants=options.get("grants"))
         self._claims = SessionClaims(self.approver.gate)
         self._running: dict[str, tuple[str, ToolCall, ToolCall]] = {}
@@ -107,6 +108,11 @@ class ApprovalPlugin(BasePlugin):
             asked = _list_confirmations(session, event)
             if (stopped.undecided and confirmed & asked.keys()) or not confirmed:
                 raise ThreadPaused
+
+    async def before_run_callback(self, *, invocation_context: Any) -> None:
+        """Raise HookError for a rule that matches no tool: a misspelled rule would stop nothing."""
+        if not _is_nested.get():
+            check_rules(self._rules, await _list_tool_names(invocation_context.agent.root_agent))
 
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
@@ -340,6 +346,16 @@ async def _list_tools(tool_context: ToolContext) -> dict[str, BaseTool]:
     if not tools and hasattr(context.agent, "canonical_tools"):
         tools = await context.agent.canonical_tools(tool_context)
     return {tool.name: tool for tool in tools or []}
+
+
+async def _list_tool_names(agent: Any) -> set[str]:
+    """Return the names of the tools of an agent and of all agents that it can reach."""
+    tools = await agent.canonical_tools() if hasattr(agent, "canonical_tools") else []
+    inner = [*agent.sub_agents, *(tool.agent for tool in tools if isinstance(tool, AgentTool))]
+    names = {tool.name for tool in tools} | {each.name for each in agent.sub_agents}
+    for each in inner:
+        names |= await _list_tool_names(each)
+    return names | ({"transfer_to_agent"} if agent.sub_agents else set())
 
 
 def _read_schemas(tools: Mapping[str, BaseTool]) -> Schemas:

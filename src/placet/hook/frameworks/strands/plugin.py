@@ -8,6 +8,7 @@ from weakref import WeakSet
 from strands import Agent
 from strands.agent import AgentResult
 from strands.agent._agent_as_tool import _AgentAsTool
+from strands.hooks import BeforeInvocationEvent
 from strands.middleware import ExecuteToolStage
 from strands.middleware.stages import ExecuteToolContext
 from strands.plugins import Plugin
@@ -16,7 +17,7 @@ from strands.types.content import Message
 
 from placet.errors import HookError, NothingToResume
 from placet.hook.answer_validation import Feedback
-from placet.hook.approval_rules import Hook
+from placet.hook.approval_rules import Hook, check_rules
 from placet.hook.approver import Approver, Replace, Wait
 from placet.hook.frameworks.session_claims import SessionClaims
 from placet.hook.frameworks.unpausable_calls import UnpausableCalls
@@ -44,6 +45,7 @@ class StrandsApproval(Plugin):
     ) -> None:
         super().__init__()
         self.approver = Approver(*hooks, saver=saver, repeatable=repeatable, **options)
+        self._rules = hooks
         self._unpausable = UnpausableCalls(*hooks, grants=options.get("grants"))
         self._claims = SessionClaims(self.approver.gate)
         self._agents: WeakSet[Agent] = WeakSet()
@@ -52,6 +54,7 @@ class StrandsApproval(Plugin):
         """Put the approval before every tool of the agent."""
         self._agents.add(agent)
         agent.add_middleware(ExecuteToolStage, self._gate)
+        agent.add_hook(self._check_rules, BeforeInvocationEvent)
 
     def waiting(self, agent: Agent) -> InterruptionMetadata | None:
         """Return the calls of the agent, or of an agent that it uses as a tool, that wait for a reviewer."""
@@ -82,6 +85,10 @@ class StrandsApproval(Plugin):
             return None
         async with self._claims.ahold(key):
             return await agent.invoke_async(_build_responses(agent)) if _list_interrupts(agent) else None
+
+    def _check_rules(self, event: BeforeInvocationEvent) -> None:
+        """Raise HookError for a rule that matches no tool: a misspelled rule would stop nothing."""
+        check_rules(self._rules, [name for agent in self._agents for name in agent.tool_names])
 
     async def _gate(self, context: ExecuteToolContext, next_fn: Callable[..., Any]) -> AsyncIterator[Any]:
         """Run the call, replace it, or stop the agent."""
