@@ -61,7 +61,7 @@ PERSONAL = {
     "us-taxpayer": r"\b9\d{2}-[7-9]\d-\d{4}\b",
     "us-phone": r"\(\d{3}\) \d{3}-\d{4}\b",
     "uk-insurance": r"\b[A-CEGHJ-PR-TW-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]\b",
-    "uk-postcode-and-house": r"\b\d{1,3} [A-Z][a-z]+ (?:Road|Street|Lane), [A-Z]{1,2}\d{1,2} \d[A-Z]{2}\b",
+    "uk-postcode-and-house": r"\b\d{1,3} [A-Z][a-z]{1,9} (?:Road|Street), [A-Z]{1,2}\d{1,2} \d[A-Z]{2}\b",
     "fr-social-security": r"\b[12] ?\d{2} ?(?:0[1-9]|1[0-2]) ?\d{2} ?\d{3} ?\d{3} ?\d{2}\b",
     "it-fiscal-code": r"\b[A-Z]{6}\d{2}[A-EHLMPR-T]\d{2}[A-Z]\d{3}[A-Z]\b",
     "es-identity": r"\b\d{8}[A-HJ-NP-TV-Z]\b",

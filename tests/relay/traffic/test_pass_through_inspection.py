@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation, Outcome
@@ -65,6 +66,11 @@ class RecordingInspector:
         self, subscription: Subscription, texts: Sequence[Scannable]
     ) -> Sequence[Finding] | None:
         raise AssertionError("no stream has a window")
+
+    async def is_stream_clean(
+        self, request: InspectionRequest, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
+    ) -> bool:
+        raise AssertionError("no stream is withheld")
 
     async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
         raise AssertionError("no stream is observed")

@@ -445,6 +445,36 @@ def test_match_is_masked_while_the_stream_goes_on(
     ]
 
 
+MANY = [f"word{letter} " for letter in "abcdefghijklmnopqrstuvwxyz" * 3]
+
+
+@pytest.mark.parametrize("caller", ["masked", "whole", "blocked", "held", "logged"])
+@pytest.mark.parametrize("place", [3, 50, 74, None])
+def test_match_is_found_among_many_events_of_one_read(
+    relay: InspectedRelay, agent: RawAgent, client: httpx.Client, caller: str, place: int | None
+) -> None:
+    task = f"t24-{caller}-{place}"
+    words = [*MANY]
+    if place is not None:
+        words[place : place + 3] = ["a SEC", "RE", "T b "]
+    agent.behave = stream_events(
+        build_first_event(task), *build_words(task, words), build_status(task, "COMPLETED")
+    )
+    found = call(client, caller)
+    told = parse_events(found)
+    texts = [one["artifactUpdate"]["artifact"]["parts"][0]["text"] for one in told if "artifactUpdate" in one]
+    masked = [text.replace("SEC", "").replace("RE", "").replace("T b", " b") for text in words]
+    if place is None or caller == "logged":
+        assert texts == words
+    elif caller in ("masked", "whole"):
+        assert [text.replace("[MASKED:REGEX]", "") for text in texts] == masked
+        assert "".join(texts).count("[MASKED:REGEX]") == 3
+    else:
+        assert texts == words[: len(texts)]
+        assert len(texts) <= place
+        assert ("HITL_HELD" in found) == (caller == "held")
+
+
 def test_match_ends_a_blocked_stream(agent: RawAgent, client: httpx.Client) -> None:
     words = [*WORDS, "a SEC", "RET, and ", "so on ", "and on "]
     first = frame_events(build_first_event("t17"), *build_words("t17", words))

@@ -346,6 +346,11 @@ class TextCollector:
                     self.unreadable.append(UnreadableContent(piece.path, content))
 
 
+def has_no_file(text: str) -> bool:
+    """Whether a text contains no file. May be False without need."""
+    return ":" not in text and (len(text) < MIN_EMBEDDED_LENGTH or not find_embedded_files(text))
+
+
 def _get_file_labels(holder: Any) -> tuple[str | None, str | None]:
     """Return the name and the media type beside the content of a file, in the spelling of any dialect."""
     fields = holder if isinstance(holder, dict) else {}

@@ -8,6 +8,7 @@ from msgspec import Struct
 from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.inspection.findings_record import FindingsRecord
 from placet.relay.policy.finding import Finding
@@ -77,6 +78,15 @@ class MessageInspector(Protocol):
         self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
     ) -> PolicyVerdict:
         """Return the verdict about all events of a stream. Events that are held are merged into one reply."""
+        ...
+
+    async def is_stream_clean(
+        self, request: InspectionRequest, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
+    ) -> bool:
+        """Return whether no policy finds anything on the response legs in a stream with these texts.
+
+        False if a check fails. This records nothing.
+        """
         ...
 
     async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:

@@ -12,7 +12,7 @@ from placet.relay.a2a.dialects import Operation
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.stream_merging import merge_events
-from placet.relay.a2a.text_extraction import UnreadableContent
+from placet.relay.a2a.text_extraction import TextPiece, UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.open_match import OpenMatchFinder, combine_finders
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
@@ -191,6 +191,28 @@ class PolicyInspector:
             ]
             return PolicyVerdict(evaluation=evaluation, messages=(*changed,))
         return PolicyVerdict(evaluation=evaluation)
+
+    async def is_stream_clean(
+        self, request: InspectionRequest, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
+    ) -> bool:
+        """See `MessageInspector`."""
+        if any(reply.unreadable_content() for reply in replies):
+            return False
+        subscription = request.subscription
+        evaluator = self._policy_cache.find(subscription.tenant)
+        if evaluator is None:
+            return False
+        members = group_stream_texts(replies, pieces)
+        joined = join_texts([piece for event_pieces in pieces for piece in event_pieces], members)
+        source, sink, now = subscription.source.name, subscription.sink.id, self._now()
+        for leg in _RESPONSE_LEGS:
+            try:
+                found = await evaluator.inspect(joined.scannables, source=source, sink=sink, leg=leg, at=now)
+            except DetectorBusy:
+                return False
+            if found.outcome is not Outcome.PASS:
+                return False
+        return True
 
     async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
         """See `MessageInspector`."""

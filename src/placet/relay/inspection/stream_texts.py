@@ -2,6 +2,8 @@
 
 from collections.abc import Hashable, Sequence
 
+from msgspec.structs import replace
+
 from placet.ports.detector import Scannable
 from placet.relay.a2a.json_format import Json, get_text
 from placet.relay.a2a.reply import A2AReply
@@ -53,6 +55,10 @@ class StreamGrouper:
         self._first_events: dict[str | None, int] = {}
         """The event that started each artifact."""
 
+    def skip(self) -> None:
+        """Count an event that appends to the same artifact as the event before it."""
+        self._count += 1
+
     def add(self, reply: A2AReply, pieces: Sequence[Scannable]) -> list[Hashable | None]:
         """Return the group of each text of the next event, or None. Texts of one group are joined."""
         event, self._count = self._count, self._count + 1
@@ -85,6 +91,8 @@ class StreamEventBuilder:
 
     def __init__(self) -> None:
         self._grouper = StreamGrouper()
+        self._last_texts: list[EventText] = []
+        self._last_lanes: frozenset[Hashable] | None = None
         self._names = ""
         self._first_contents = ""
 
@@ -92,10 +100,21 @@ class StreamEventBuilder:
         """Return the texts of the next event, and the lanes in which it keeps its place."""
         pieces = reply.pieces()
         texts = _list_texts(pieces, self._grouper.add(reply, pieces))
+        self._last_texts, self._last_lanes = texts, _list_lanes(reply)
         named = self._join_names(pieces)
         if named is not None:
-            texts.append(named)
-        return StreamEvent(texts, _list_lanes(reply))
+            texts = [*texts, named]
+        return StreamEvent(texts, self._last_lanes)
+
+    def build_chunk(self, piece: TextPiece) -> StreamEvent | None:
+        """Return an event that differs from the last one only in its content. None if it must be built."""
+        if self._names and len(self._first_contents) < MAX_NAMES:
+            return None
+        self._grouper.skip()
+        if len(self._first_contents) < MAX_NAMES:
+            self._first_contents = (self._first_contents + piece.text)[:MAX_NAMES]
+        [content] = [one for one in self._last_texts if one.path == piece.path]
+        return StreamEvent([replace(content, text=piece.text)], self._last_lanes)
 
     def _join_names(self, pieces: Sequence[TextPiece]) -> EventText | None:
         """Return the names of all artifacts before the first contents, if one of them has grown.

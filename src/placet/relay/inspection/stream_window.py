@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from placet.ports.detector import Scannable
 from placet.relay.a2a.stable_text import count_readable, find_last_cut, find_undecided
-from placet.relay.policy.finding import Finding
+from placet.relay.policy.finding import Finding, cut_finding
 from placet.relay.policy.policy import PolicyAction
 
 MAX_UNDECIDED = 32_768
@@ -210,6 +210,8 @@ class StreamWindow:
         """The lanes of the other pending events."""
         self._joined: dict[Hashable, _JoinedText] = {}
         """The joined texts by their keys. Keys whose texts are the same so far share one."""
+        self._selected: dict[tuple[Hashable, ...], list[tuple[_JoinedText, tuple[Hashable, ...]]]] = {}
+        """The joined texts that a text continues, as long as none is copied."""
         self._singles: list[_SingleText] = []
         self._sources: list[list[_SingleText | _JoinedText]] = []
         """Where each text of `list_texts` comes from. Equal texts are inspected once."""
@@ -221,6 +223,7 @@ class StreamWindow:
     def freeze(self) -> None:
         """Let no further event leave."""
         self.is_frozen = True
+        self._selected = {}
         self._pending, self._added, self._joined, self._singles, self._sources = [], [], {}, [], []
 
     def add(self, event: StreamEvent) -> None:
@@ -241,6 +244,10 @@ class StreamWindow:
 
         If a text does not belong to all keys of a joined text, that is copied for those to which it belongs.
         """
+        known = self._selected.get(text.continues)
+        if known is not None:
+            return known
+        self._selected.clear()  # a joined text may be copied
         found: dict[int, tuple[_JoinedText | None, list[Hashable]]] = {}
         for key in text.continues:
             joined = self._joined.get(key)
@@ -253,6 +260,7 @@ class StreamWindow:
             for key in keys:
                 self._joined[key] = joined
             selected.append((joined, tuple(keys)))
+        self._selected[text.continues] = selected
         return selected
 
     def _list_joined(self) -> list[_JoinedText]:
@@ -368,10 +376,7 @@ class StreamWindow:
         for part in event.parts:
             for joined in {id(self._joined[key]): self._joined[key] for key in part.keys}.values():
                 for one in joined.masks:
-                    start, stop = max(one.start, part.begin), min(one.end, part.end)
-                    if start < stop:
-                        text = one.text[start - one.start :][: stop - start]
-                        own = replace(one, start=start - part.begin, end=stop - part.begin, text=text)
+                    if (own := cut_finding(one, part.begin, part.end)) is not None:
                         event.masks.setdefault(part.index, []).append(own)
         return event.masks
 

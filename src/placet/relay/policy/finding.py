@@ -36,6 +36,25 @@ class Finding(Struct, frozen=True, kw_only=True, rename="camel"):
     """The matched text or its beginning, for the reviewer only."""
 
 
+def cut_finding(finding: Finding, begin: int, end: int) -> Finding | None:
+    """Return the part of a finding between two positions of its text, or None if there is none."""
+    start, stop = max(finding.start, begin), min(finding.end, end)
+    if start >= stop:
+        return None
+    text = finding.text[start - finding.start :][: stop - start]
+    return replace(finding, start=start - begin, end=stop - begin, text=text)
+
+
+def cut_findings(findings: Iterable[Finding], lengths: Sequence[int]) -> list[list[Finding]]:
+    """Return the findings in a joined text as those in its parts. `lengths` are those of the parts."""
+    findings, cut, begin = list(findings), [], 0
+    for length in lengths:
+        parts = (cut_finding(one, begin, begin + length) for one in findings)
+        cut.append([part for part in parts if part is not None])
+        begin += length
+    return cut
+
+
 def redact_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings without the matched texts.
 

@@ -17,6 +17,7 @@ from placet.relay.a2a.errors import A2AError, as_agent_error
 from placet.relay.a2a.json_format import Json, get_state
 from placet.relay.a2a.push_configs import may_contain_config
 from placet.relay.a2a.reply import A2AReply, build_get_reply, build_task_call, parse_reply_to
+from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.exchange import (
     Answered,
@@ -626,6 +627,20 @@ class CallHandler:
     ) -> Sequence[Finding] | None:
         """Return what policies mask, hold or block in texts of a stream. None if a check failed."""
         return await self._inspector.inspect_window(exchange.subscription, texts)
+
+    async def is_stream_clean(
+        self, exchange: Exchange, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
+    ) -> bool:
+        """Return whether nothing is found in a stream with these texts, and the caller knows its task's id.
+
+        False also if a check fails, or if the events have to be inspected in another way.
+        """
+        first = next((reply for reply in replies if reply.task_id is not None), None)
+        if first is None or (await self.rewrite_event(exchange, first)).task_id != first.task_id:
+            return False
+        recognized = [await self.recognize_forwarded(exchange, reply) for reply in replies]
+        request = build_inspection_request(exchange, exchange.call, first)
+        return await self._inspector.is_stream_clean(request, recognized, pieces)
 
     async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
         """Return an agent's card as a caller gets it. Raises A2AError if a policy does not let it pass."""

@@ -36,6 +36,7 @@ Write = Callable[[bytes], Awaitable[None]]
 """Sends a part of the stream to the caller. The first call starts the response."""
 log = logging.getLogger("placet.relay")
 HEARTBEAT = b": inspection in progress\n\n"
+EVENTS_PER_WRITE = 100
 ERROR_LINE = b"event: error\n"
 
 
@@ -199,8 +200,10 @@ class StreamRelay:
             await _write_within(write, stream.take_early(), write_s)
 
     async def _write_events(self, outcome: StreamOutcome, write: Write) -> None:
-        for event in outcome.events:
-            await _write_within(write, event, self._calls.limits.read_for.total_seconds())
+        write_s = self._calls.limits.read_for.total_seconds()
+        for start in range(0, len(outcome.events), EVENTS_PER_WRITE):
+            events = outcome.events[start : start + EVENTS_PER_WRITE]
+            await _write_within(write, b"".join(events), write_s)
         if outcome.problem is not None:
             raise outcome.problem
 
