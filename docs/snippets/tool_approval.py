@@ -9,6 +9,7 @@ from placet.hook import (
     ServerReviews,
     SqliteSaver,
     ToolConfig,
+    resume_as_decided,
     resume_pending,
     tool,
 )  # fmt: skip
@@ -96,6 +97,11 @@ def on_the_page(client: PlacetClient) -> str:
     moved = resume_pending(agent)  # in this process or another one, now or tomorrow
     assert moved == {}, "nobody has decided yet"
     return str(outcome.case["review_url"])
+
+
+def follow(agent: ReactAgent) -> None:
+    for thread_id, outcome in resume_as_decided(agent):
+        print(thread_id, outcome)
 
 
 if __name__ == "snippet":

@@ -1,8 +1,12 @@
 """A synchronous client for services that run Placet as a separate server: Flask, Django, scripts."""
 
+import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
 from typing import Any, Self
 
 import httpx
@@ -11,6 +15,7 @@ from placet.errors import PlacetError, ServerRefused, Unavailable
 from placet.http.agent_requests import read_agent_request
 from placet.http.client_operations import (
     CANCEL_CASE,
+    FOLLOW_CASE,
     LIST_CASES,
     LIST_GRANTS,
     OPEN_CASE,
@@ -22,6 +27,7 @@ from placet.http.client_operations import (
 )
 from placet.http.route import OperationAddress
 from placet.protocol.addresses import is_secure_or_loopback
+from placet.protocol.stream import FINAL
 
 CLOSE_WAIT_S = 2.0
 TERMINAL = frozenset({"completed", "expired", "cancelled"})
@@ -43,6 +49,7 @@ class PlacetClient:
             headers={"Authorization": f"Bearer {key}"}, timeout=timeout, follow_redirects=False
         )
         self._requests = 0
+        self._streams: weakref.WeakSet[httpx.Response] = weakref.WeakSet()
         self._is_idle = threading.Condition()
 
     def open(
@@ -98,6 +105,29 @@ class PlacetClient:
                     return found
             sleep(pause)
             waited += pause
+
+    def wait_for_end(self, case_id: str, *, at_most: float) -> bool:
+        """Follow the case's events; return whether it closed within `at_most` seconds."""
+        ends, url = monotonic() + at_most, FOLLOW_CASE.url(self._base, case_id=case_id)
+        usual = self._http.timeout
+        timeout = httpx.Timeout(usual.connect, read=max(0.1, at_most), write=usual.write, pool=usual.pool)
+        try:
+            with self._http.stream(FOLLOW_CASE.method, url, timeout=timeout) as stream:
+                if stream.status_code >= 400:
+                    stream.read()
+                    raise ServerRefused.of(stream.status_code, _read_object(stream))
+                self._streams.add(stream)
+                for line in stream.iter_lines():
+                    name = line.removeprefix("event: ")
+                    if name in FINAL:
+                        return True
+                    if monotonic() >= ends:
+                        return False
+                return False
+        except httpx.ReadTimeout:
+            return False
+        except httpx.HTTPError as error:
+            raise Unavailable(f"The server at {self._base} cannot be reached: {error}.") from error
 
     def cases(
         self, *, status: str | None = None, before: str | None = None, limit: int = 50
@@ -155,6 +185,8 @@ class PlacetClient:
         """Wait a moment for requests in other threads, such as receipts, and close the connections."""
         with self._is_idle:
             self._is_idle.wait_for(lambda: self._requests == 0, CLOSE_WAIT_S)
+        for stream in list(self._streams):
+            _shut_down(stream)
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -184,6 +216,21 @@ class PlacetClient:
         if answer.status_code >= 400 or not isinstance(body, dict):
             raise ServerRefused.of(answer.status_code, body if isinstance(body, dict) else {})
         return body
+
+
+def _read_object(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        body = answer.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _shut_down(stream: httpx.Response) -> None:
+    """End a stream that another thread reads: that thread sees the end of the stream."""
+    with suppress(Exception):
+        connection = stream.extensions["network_stream"].get_extra_info("socket")
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _fits_in_a_header(text: str) -> bool:

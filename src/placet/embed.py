@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -14,6 +14,7 @@ from placet.bootstrap.server import ServerParts, build
 from placet.cases.call_receipt import CallReceipt
 from placet.cases.wire import build_poll_response
 from placet.desk.api_keys import RESERVED
+from placet.desk.case_changes import CaseChanges
 from placet.desk.draft import draft_from
 from placet.errors import (
     CaseNotFound,
@@ -71,6 +72,7 @@ class Placet:
         self._store = store
         self._parts: ServerParts | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._changes: CaseChanges | None = None
         self._lock = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +105,7 @@ class Placet:
             return self._parts
         async with self._lock:
             if self._parts is None or self._loop is not loop:
-                self._parts, self._loop = await self._start(), loop
+                self._parts, self._loop, self._changes = await self._start(), loop, None
         return self._parts
 
     async def _start(self) -> ServerParts:
@@ -219,6 +221,27 @@ class Placet:
         parts = await self.parts()
         principal = await self._identify_owner(request, owner)
         return build_poll_response(await parts.desk.cancel(case_id, principal, reason=reason))
+
+    async def wait_for_end(
+        self,
+        case_id: str,
+        *,
+        at_most: float,
+        request: Request | None = None,
+        owner: str | None = IN_HOUSE,
+    ) -> bool:
+        """Return whether the case closed within `at_most` seconds; it returns as soon as it closes."""
+        parts = await self.parts()
+        principal = await self._identify_owner(request, owner)
+        if self._changes is None:
+            self._changes = CaseChanges(parts.store)
+        with self._changes.following(case_id) as change, suppress(TimeoutError):
+            async with asyncio.timeout(at_most):
+                while (await parts.desk.get_current_case(case_id, principal)).live:
+                    await change.wait()
+                    change.clear()
+                return True
+        return False
 
     async def report_calls(
         self,

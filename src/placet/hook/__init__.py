@@ -34,7 +34,9 @@ _EXPORTS: dict[str, str] = {
     "ToolFeedback": "placet.hook.feedback",
     "Wait": "placet.hook.approver",
     "requires_approval": "placet.hook.decorator",
+    "resume_as_decided": "placet.hook.thread_resumption",
     "resume_pending": "placet.hook.thread_resumption",
+    "aresume_as_decided": "placet.hook.thread_resumption",
     "aresume_pending": "placet.hook.thread_resumption",
     "EmbeddedReviews": "placet.hook.reviews",
     "ServerReviews": "placet.hook.reviews",
@@ -71,7 +73,9 @@ if TYPE_CHECKING:
     from placet.hook.savers.saver import CheckpointRetention as CheckpointRetention
     from placet.hook.savers.saver import Saver as Saver
     from placet.hook.savers.sqlite import SqliteSaver as SqliteSaver
+    from placet.hook.thread_resumption import aresume_as_decided as aresume_as_decided
     from placet.hook.thread_resumption import aresume_pending as aresume_pending
+    from placet.hook.thread_resumption import resume_as_decided as resume_as_decided
     from placet.hook.thread_resumption import resume_pending as resume_pending
     from placet.hook.tool_call import ToolCall as ToolCall
     from placet.hook.tools import Tool as Tool

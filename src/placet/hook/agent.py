@@ -20,6 +20,7 @@ from placet.hook.argument_checks import (
     require_text,
     require_thread_id,
 )
+from placet.hook.checkpoint import Checkpoint
 from placet.hook.driver import SyncDriver
 from placet.hook.effects import LoopSteps
 from placet.hook.events import AgentEvent, AgentOutcome, Model
@@ -84,7 +85,7 @@ class ReactAgent:
         require_function("clock", clock, "a function that returns the time")
         self.name = name
         self.saver = require_saver(saver)
-        self._reviews = reviews
+        self.reviews = reviews
         self._grants = grants
         self._model = adapt_model(model)
         self._tools = index_tools(tools)
@@ -144,6 +145,10 @@ class ReactAgent:
     def astream_resume(self, thread_id: str, feedback: Feedback | None = None) -> AsyncIterator[AgentEvent]:
         """Async version of `stream_resume`."""
         return self._async_driver().events(_resume_thread(self._streaming_loop, thread_id, feedback))
+
+    def find_thread(self, checkpoint: Checkpoint) -> str | None:
+        """Return the thread of this checkpoint if it is one of this agent, for `resume_pending`."""
+        return checkpoint.thread_id if checkpoint.agent == self.name else None
 
     def as_tool(self, description: str, *, name: str | None = None, parallel: bool = False) -> Tool:
         """Return this agent as a tool of another agent; its interruptions appear in the outer agent.
@@ -226,7 +231,7 @@ class ReactAgent:
             "turn_driver": TurnDriver(
                 name=name or self.name,
                 hooks=self._hooks,
-                reviews=self._reviews if name is None else None,
+                reviews=self.reviews if name is None else None,
                 grants=self._grants,
                 clock=self._clock,
                 outbox=outbox or self.outbox,

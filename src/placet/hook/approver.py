@@ -1,7 +1,7 @@
 """Approval for any framework that calls your code before and after a tool call."""
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from placet.hook.gate import Gate, GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import describe_failure, describe_result, to_text
 from placet.hook.savers.saver import Saver
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tool_call import Schemas, ToolCall
 
 MAX_PASSED_TURNS = 1_000
@@ -144,6 +145,20 @@ class Approver:
         the case is applied, and expired calls are rejected.
         """
         return self.gate.answer(key, feedback)
+
+    def wait_for_decisions(self, key: str, *, timeout: float | None = None) -> InterruptionMetadata:
+        """Return the calls when all are decided, or as they are after `timeout` seconds."""
+        return self.gate.wait_for_decisions(key, timeout=timeout)
+
+    async def await_decisions(self, key: str, *, timeout: float | None = None) -> InterruptionMetadata:
+        """Async version of `wait_for_decisions`."""
+        return await self.gate.await_decisions(key, timeout=timeout)
+
+    def threads_of(
+        self, resume: Callable[[str], Any], *, aresume: Callable[[str], Awaitable[Any]] | None = None
+    ) -> AgentThreads:
+        """Return the waiting turns for `resume_pending`; `resume` continues the turn with this key."""
+        return self.gate.threads_of(resume, aresume=aresume)
 
     def release(self, key: str) -> None:
         """Forget a turn that is over; withdraw its case if it still waits."""

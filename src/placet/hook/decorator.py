@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import json
 import logging
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from datetime import timedelta
@@ -33,7 +32,7 @@ from placet.hook.argument_checks import (
 )
 from placet.hook.feedback import DecisionName, FeedbackResult, ToolFeedback
 from placet.hook.function_schema import build_schema
-from placet.hook.gate import Gate
+from placet.hook.gate import DecisionWait, Gate
 from placet.hook.heartbeat import DEFAULT_LEASE, Heartbeat
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import FailedResult, format_error, to_text
@@ -214,7 +213,7 @@ class _GatedFunction:
                 waiting = self._apply_feedback(key, waiting, self._ask_reviewer(waiting))
                 if waiting.undecided:
                     self._raise_if_pending(waiting)
-                    time.sleep(self._poll_interval)
+                    waiting = self._gate.wait_for_decisions(key, **self._pause())
             decided = waiting.tool_feedbacks[0]
             if decided.result in _NOT_RUN:
                 return _return_answer(decided)
@@ -240,7 +239,7 @@ class _GatedFunction:
                 waiting = await run_blocking(partial(self._apply_feedback, key, waiting, said))
                 if waiting.undecided:
                     self._raise_if_pending(waiting)
-                    await asyncio.sleep(self._poll_interval)
+                    waiting = await self._gate.await_decisions(key, **self._pause())
             decided = waiting.tool_feedbacks[0]
             if decided.result in _NOT_RUN:
                 return _return_answer(decided)
@@ -315,6 +314,13 @@ class _GatedFunction:
                 raise
             logger.warning("reviews_unavailable function=%s state=waiting", self._name)
             return waiting
+
+    def _pause(self) -> DecisionWait:
+        """Return how long to wait for a decision: until it is made, or until `ask` is called again."""
+        return {
+            "timeout": None if self._ask is None else self._poll_interval,
+            "poll_interval": self._poll_interval,
+        }
 
     def _raise_if_pending(self, waiting: InterruptionMetadata) -> None:
         """Raise ApprovalPending if the call has a key and so can be made again."""

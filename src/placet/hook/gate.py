@@ -6,14 +6,16 @@ framework's thread and turn.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
 from placet.cases.execution_outcomes import NotRunReason
-from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy
+from placet.errors import CheckpointConflict, NothingToResume, ThreadBusy, Unavailable
 from placet.hook import turn as turns
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import Hook, ReviewRequirement, State, has_async_hook
@@ -26,6 +28,7 @@ from placet.hook.argument_checks import (
     require_reviews,
     require_text,
 )
+from placet.hook.async_values import offer_event_loop
 from placet.hook.blocking import BlockingCaller
 from placet.hook.call_leases import CallLeases, CallStart
 from placet.hook.checkpoint import Checkpoint
@@ -36,12 +39,15 @@ from placet.hook.interruption import InterruptionMetadata
 from placet.hook.receipts import ReceiptOutbox
 from placet.hook.result_texts import OUTCOME_UNKNOWN, FailedResult, describe_failure
 from placet.hook.savers.saver import Saver, require_saver
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tool_call import Schemas, ToolCall
 from placet.hook.turn_driver import NO_LONGER_NEEDED, TurnDriver, run_turn
+from placet.hook.waiting import POLL_INTERVAL_S, SAFETY_INTERVAL_S, wait_for_case
 
 if TYPE_CHECKING:
     from placet.hook.reviews import Reviews
 
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -56,6 +62,13 @@ class GateOptions(TypedDict, total=False):
     lease_for: timedelta
     """How long a call may run before another process may take its thread for dead."""
     clock: Callable[[], datetime]
+
+
+class DecisionWait(TypedDict, total=False):
+    """How long `wait_for_decisions` waits, in seconds, and how often it looks without events."""
+
+    timeout: float | None
+    poll_interval: float
 
 
 class Gate(BlockingCaller):
@@ -85,6 +98,7 @@ class Gate(BlockingCaller):
             awaits=has_async_hook(self._hooks),
         )
         self.saver = saver
+        self.reviews = reviews
         self._cache = CheckpointCache(saver)
         self._opens_cases = reviews is not None
         self.outbox = ReceiptOutbox(name=agent, reviews=reviews, saver=saver, clock=clock)
@@ -231,6 +245,65 @@ class Gate(BlockingCaller):
             if answered.outdated_case is not None:
                 self._driver.withdraw(answered.outdated_case)
             return turns.get_decided_calls(answered.thread)
+
+    def wait_for_decisions(
+        self, key: str, *, timeout: float | None = None, poll_interval: float = POLL_INTERVAL_S
+    ) -> InterruptionMetadata:
+        """Return the calls when all are decided or have expired, or as they are after `timeout` seconds.
+
+        The decision of a case is noticed at once if the reviews report events; otherwise, and for answers
+        given in code, every `poll_interval` seconds. While the reviews are unavailable, the calls wait.
+        """
+        ends = None if timeout is None else monotonic() + timeout
+        while True:
+            try:
+                waiting = self.answer(key, None)
+            except Unavailable as error:
+                logger.warning("reviews_unavailable key=%s state=waiting error=%s", key, error)
+                waiting = turns.show_interruption(self._cache.load(key).checkpoint) or self.answer(key, None)
+            rest = SAFETY_INTERVAL_S if ends is None else ends - monotonic()
+            if not waiting.undecided or rest <= 0:
+                return waiting
+            if waiting.expires_at is not None:
+                rest = min(rest, max(0.0, (waiting.expires_at - self._clock()).total_seconds()))
+            wait_for_case(self.reviews, waiting.case, rest, poll_interval=poll_interval)
+
+    async def await_decisions(
+        self, key: str, *, timeout: float | None = None, poll_interval: float = POLL_INTERVAL_S
+    ) -> InterruptionMetadata:
+        """Async version of `wait_for_decisions`."""
+        waiting = partial(self.wait_for_decisions, key, timeout=timeout, poll_interval=poll_interval)
+        with offer_event_loop(asyncio.get_running_loop()):
+            decided: InterruptionMetadata = await self._workers.run(waiting)
+        return decided
+
+    def threads_of(
+        self,
+        resume: Callable[[str], Any],
+        *,
+        aresume: Callable[[str], Awaitable[Any]] | None = None,
+        find_thread: Callable[[Checkpoint], str | None] | None = None,
+    ) -> AgentThreads:
+        """Return the stopped turns for `resume_pending`; `resume` continues the thread, or the key, it gets.
+
+        `find_thread` returns the thread that a stored checkpoint belongs to, by default its key.
+        """
+
+        def find_key(checkpoint: Checkpoint) -> str | None:
+            is_ours = checkpoint.interruption is not None and not checkpoint.agent
+            return checkpoint.thread_id if is_ours else None
+
+        async def resume_in_thread(thread_id: str) -> Any:
+            return await self.run_blocking(partial(resume, thread_id))
+
+        return AgentThreads(
+            saver=self.saver,
+            outbox=self.outbox,
+            reviews=self.reviews,
+            find_thread=find_thread or find_key,
+            resume=resume,
+            aresume=aresume or resume_in_thread,
+        )
 
     def cancel(self, key: str, reason: str) -> InterruptionMetadata:
         """Let the waiting calls of the turn make way, even if they expired or were approved in part.

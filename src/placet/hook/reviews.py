@@ -104,6 +104,10 @@ class ServerReviews:
             if refused.status not in _ENDED_STATUSES:
                 raise
 
+    def wait_for_case(self, case: CaseReference, at_most: float) -> None:
+        """Return when the case has closed, as its event stream says, or after `at_most` seconds."""
+        self._client.wait_for_end(case["case_id"], at_most=at_most)
+
     def report_calls(self, case: CaseReference, receipts: Sequence[Mapping[str, str]]) -> None:
         """Report what became of the calls of a case, unless it will never take receipts."""
         try:
@@ -127,6 +131,10 @@ class EmbeddedCases(Protocol):
 
     async def cancel(self, case_id: str, *, reason: str | None = None) -> Any:
         """Withdraw the case."""
+        ...
+
+    async def wait_for_end(self, case_id: str, *, at_most: float) -> bool:
+        """Return whether the case closed within this many seconds."""
         ...
 
     async def report_calls(self, case_id: str, receipts: Sequence[Mapping[str, str]]) -> Any:
@@ -169,6 +177,10 @@ class EmbeddedReviews:
         except RequestError as refused:
             if refused.status not in _ENDED_STATUSES:
                 raise
+
+    async def wait_for_case(self, case: CaseReference, at_most: float) -> None:
+        """Return when the case has closed, or after `at_most` seconds."""
+        await self._placet.wait_for_end(case["case_id"], at_most=at_most)
 
     async def report_calls(self, case: CaseReference, receipts: Sequence[Mapping[str, str]]) -> None:
         """Report what became of the calls of a case, unless it will never take receipts."""

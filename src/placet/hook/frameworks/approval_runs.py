@@ -20,6 +20,7 @@ from placet.hook.frameworks.thread_store import ClaimedThread, FrameworkThreads
 from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.savers.saver import Saver
+from placet.hook.thread_resumption import AgentThreads
 
 AgentT = TypeVar("AgentT")
 OutcomeT = TypeVar("OutcomeT")
@@ -94,6 +95,14 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
     ) -> AsyncGenerator[Any, None]:
         """Like `resume`, but yield the framework's events; the last one is the outcome."""
         return self._stream(agent, self._resume_steps(agent, thread_id, feedback), options)
+
+    def threads_of(self, agent: AgentT, **options: Any) -> AgentThreads:
+        """Return the agent with its threads, for `resume_pending` and `resume_as_decided`."""
+        return self.threads.gate.threads_of(
+            lambda thread_id: self.resume_sync(agent, thread_id, **options),
+            aresume=lambda thread_id: self.resume(agent, thread_id, **options),
+            find_thread=self.threads.find_thread,
+        )
 
     def waiting(self, thread_id: str) -> InterruptionMetadata | None:
         """Return the calls of this thread that wait for a reviewer, with the decisions so far."""

@@ -144,6 +144,14 @@ class FrameworkThreads:
         waiting = self.gate.waiting(turn) if turn else None
         return None if checkpoint is None or waiting is None else _present_interruption(waiting, checkpoint)
 
+    def find_thread(self, checkpoint: Checkpoint) -> str | None:
+        """Return the thread that a waiting turn, or a thread that a process worked on, belongs to."""
+        if checkpoint.agent:
+            return None
+        if checkpoint.interruption is None:
+            return checkpoint.thread_id if "state" in _read_members(checkpoint) else None
+        return checkpoint.thread_id.rpartition(TURN_SEPARATOR)[0] or None
+
     def state(self, thread_id: str) -> str | None:
         """Return the framework's saved state; None if the thread does not exist."""
         checkpoint = self._find_checkpoint(thread_id)

@@ -150,6 +150,11 @@ def build_turn_key(thread_id: str, graph: str, turn_id: str | None) -> str:
     return f"{thread_id}/{graph}/{turn_id or ''}"
 
 
+def find_thread_id(key: str) -> str:
+    """Return the thread of a turn's key."""
+    return key.rsplit("/", 2)[0]
+
+
 def find_interrupts(result: Any) -> dict[str, InterruptionMetadata]:
     """Return what waits in a result, a stream chunk or a snapshot: interrupt id -> interruption."""
     if isinstance(result, tuple) and not hasattr(result, "interrupts"):

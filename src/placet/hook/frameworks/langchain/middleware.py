@@ -36,6 +36,7 @@ from placet.hook.argument_checks import (
     require_thread_id,
 )
 from placet.hook.call_evaluation import check_provider_tools, evaluate_call, evaluate_calls, run_evaluation
+from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import ToolFeedback
 from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
 from placet.hook.frameworks.langchain.call_order import CallOrder, TurnName
@@ -57,6 +58,7 @@ from placet.hook.frameworks.langchain.conversion import (
     find_feedback,
     find_interrupts,
     find_open_calls,
+    find_thread_id,
     find_turn,
     find_turn_keys,
     has_checkpointer,
@@ -84,6 +86,7 @@ from placet.hook.gate import Gate, GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import CANCELLED_BY_MESSAGE, describe_failure
 from placet.hook.savers.saver import Saver
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tool_call import ToolCall, find_json_problem
 from placet.hook.workers import Workers
 
@@ -193,6 +196,22 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
     ) -> dict[str, Any] | None:
         """Async version of `after_model`."""
         return await self._gate.run_blocking(partial(self.after_model, state, runtime))
+
+    def threads_of(self, agent: AgentGraph[Any, Any], **options: Any) -> AgentThreads:
+        """Return the agent with its threads, for `resume_pending` and `resume_as_decided`."""
+
+        def find_thread(checkpoint: Checkpoint) -> str | None:
+            return None if checkpoint.interruption is None else find_thread_id(checkpoint.thread_id)
+
+        async def continue_thread(thread_id: str) -> Any:
+            result = await aresume(agent, thread_id, None, **options)
+            return interruption_of(result) or result
+
+        return self._gate.threads_of(
+            lambda thread_id: interruption_of(result := resume(agent, thread_id, None, **options)) or result,
+            aresume=continue_thread,
+            find_thread=find_thread,
+        )
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
