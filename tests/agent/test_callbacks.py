@@ -98,7 +98,7 @@ def test_a_callback_ends_the_wait_though_no_poll_is_near(server: RunningServer) 
             headers = {"Authorization": f"Bearer {server.api_key}"}
             asking = agent.request("POST", f"{server.url}/v1/cases", json=body, headers=headers)
             task = asyncio.create_task(asking)
-            await asyncio.wait_for(told.wait(), 10)
+            await asyncio.wait_for(told.wait(), 60)
             case = notices[0].case
             link = {"submit_url": case.submit_url, "submit_token": case.submit_token}
             await asyncio.to_thread(server.press, link, "confirm")

@@ -97,7 +97,7 @@ class Scene:
         asking = self.agent.request("POST", f"{self._server.url}/v1/cases", json=body, headers=headers)
         self.messenger.told.clear()
         task = asyncio.create_task(asking)
-        await asyncio.wait_for(self.messenger.told.wait(), 10)
+        await asyncio.wait_for(self.messenger.told.wait(), 60)
         return task
 
     def play(self, scenes: Callable[[], Awaitable[None]]) -> None:

@@ -30,7 +30,7 @@ from placet.hook.interruption import InterruptionMetadata
 from tests.hook.scripted_model import Office, Scripted, call, expect_interruption, expect_result
 from tests.server.running import RunningServer, running
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class DecidedReviews:

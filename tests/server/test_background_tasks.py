@@ -12,7 +12,7 @@ from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import create_desk_for_tests
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 class BrokenSweep:

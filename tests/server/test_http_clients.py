@@ -10,7 +10,7 @@ import pytest
 
 from tests.server.running import RunningServer
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def exchange(server: RunningServer, request: bytes) -> tuple[bytes, bytes]:

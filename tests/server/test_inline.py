@@ -32,7 +32,7 @@ def send(
     content = body if isinstance(body, bytes) else msgspec.json.encode(body)
     credential = hitl["submit_token"] if token == "" else token
     bearer = {"Authorization": f"Bearer {credential}"} if credential else {}
-    return httpx.post(hitl["submit_url"], content=content, headers={**bearer, **headers}, timeout=10)
+    return httpx.post(hitl["submit_url"], content=content, headers={**bearer, **headers}, timeout=60)
 
 
 def status_of(client: httpx.Client, hitl: dict[str, Any]) -> str:

@@ -255,7 +255,7 @@ def test_a_locked_store_is_not_ready_and_nothing_is_acknowledged(tmp_path: Path)
     with running(tmp_path) as server, server.client(server.api_key) as client:
         hitl = server.open(client, **DRAFT)
         with lock_database(tmp_path / "cases.db"):
-            with httpx.Client(base_url=server.url, headers=client.headers, timeout=20) as waiting:
+            with httpx.Client(base_url=server.url, headers=client.headers, timeout=60) as waiting:
                 refused = waiting.get("/readyz")
             assert (refused.status_code, refused.json()["error"]) == (503, "unavailable")
             assert refused.headers["retry-after"] == "2"

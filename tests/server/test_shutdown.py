@@ -111,7 +111,7 @@ def test_a_request_under_way_is_finished_first(server: ServerProcess) -> None:
 def is_refusing(host: str, port: int) -> bool:
     """Whether nobody listens there any more."""
     try:
-        socket.create_connection((host, port), timeout=1).close()
+        socket.create_connection((host, port), timeout=60).close()
     except OSError:
         return True
     return False

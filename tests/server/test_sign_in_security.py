@@ -35,7 +35,7 @@ def https_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSe
 
 
 def local_client(server: RunningServer) -> httpx.Client:
-    return httpx.Client(base_url=f"http://127.0.0.1:{server.parts.settings.port}", timeout=30)
+    return httpx.Client(base_url=f"http://127.0.0.1:{server.parts.settings.port}", timeout=60)
 
 
 def sign_out(somebody: InboxPerson) -> httpx.Response:

@@ -88,7 +88,7 @@ def test_a_body_without_end_is_not_read_after_the_reply(connection: socket.socke
 def test_a_request_in_several_pieces_and_an_idle_connection_are_fine(connection: socket.socket) -> None:
     for _ in range(2):
         connection.sendall(HEALTH[:10])
-        time.sleep(LIMIT_S / 4)
+        time.sleep(LIMIT_S / 20)
         connection.sendall(HEALTH[10:])
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         time.sleep(LIMIT_S * 1.5 + 1)  # keep-alive: longer than a head may take

@@ -72,7 +72,7 @@ async def test_results_after_slow_work_are_collected(
 async def test_each_result_is_collected_once(
     thread: WorkerThread, disk_event: threading.Event, results: Brought
 ) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         for _ in range(200):
             thread.run(lambda: disk_event.wait(0.002), results.put_nowait)
             await results.get()

@@ -14,7 +14,7 @@ from tests.channels.slack.workspace import APP_TOKEN, PLACE, TEAM, TOKEN, SlackH
 from tests.server.running import RunningServer, running
 
 pytestmark = pytest.mark.anyio
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 @pytest.fixture(scope="module")

@@ -193,7 +193,7 @@ def test_an_async_condition_is_awaited_on_the_loop_of_its_caller(
         assert {*till.loops} == {asyncio.get_running_loop()}
 
     till = Till(verdict)
-    asyncio.run(asyncio.wait_for(start(), 20))
+    asyncio.run(asyncio.wait_for(start(), 60))
     assert till.paid == ([5] if verdict is False else [])
 
 

@@ -85,7 +85,7 @@ def wait_until_completed(server: ServerProcess, key: str, task_id: str) -> bool:
 def make_deliveries_due(folder: Path) -> None:
     """Let every delivery's lease or wait be over."""
     database = apsw.Connection(str(folder / "cases.db"))
-    database.set_busy_timeout(15_000)
+    database.set_busy_timeout(60_000)
     now = int(time.time() * 1_000_000)
     database.execute("UPDATE deliveries SET next_at = min(next_at, ?) WHERE state = 'waiting'", (now,))
     database.close()
@@ -154,7 +154,7 @@ def resolve_again(server: ServerProcess, key: str, task_id: str) -> int:
 def has_upstream_task(folder: Path, task_id: str) -> bool:
     """Whether the agent's name for the task is known."""
     database = apsw.Connection(str(folder / "cases.db"))
-    database.set_busy_timeout(15_000)
+    database.set_busy_timeout(60_000)
     found = database.execute("SELECT body FROM holds WHERE task_id = ?", (task_id,)).fetchall()
     database.close()
     return '"ran_as"' in str(found[0][0])

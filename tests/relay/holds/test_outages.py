@@ -78,7 +78,7 @@ def overwrite_hold(folder: Path, hold_id: str, envelope: bytes, body: bytes) -> 
 
 def execute(folder: Path, sql: str, *values: str | bytes) -> None:
     database = apsw.Connection(str(folder / "cases.db"))
-    database.set_busy_timeout(15_000)
+    database.set_busy_timeout(60_000)
     database.execute(sql, values)
     database.close()
 
@@ -268,7 +268,7 @@ def test_approved_message_goes_only_to_the_agent_the_reviewer_saw(tmp_path: Path
         task_id = send(server, "echo tulip")
         hold = find_pending_hold(server, task_id)
         database = apsw.Connection(str(tmp_path / "cases.db"))
-        database.set_busy_timeout(10_000)
+        database.set_busy_timeout(60_000)
         database.execute("UPDATE holds SET sink = 'others' WHERE id = ?", (hold.id,))
         database.close()
         answer = Answer(action="approve", data={}, path="browser_submit", actor="link:reviewer")

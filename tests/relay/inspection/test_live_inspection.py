@@ -109,7 +109,7 @@ def relay(agent: SdkAgent, store: Store) -> Iterator[InspectedRelay]:
 @pytest.fixture(scope="module")
 def client(relay: InspectedRelay) -> Iterator[httpx.Client]:
     url = f"{relay.url}/relay/v1/agents/errands"
-    with httpx.Client(base_url=url, headers={"A2A-Version": "1.0"}, timeout=10) as found:
+    with httpx.Client(base_url=url, headers={"A2A-Version": "1.0"}, timeout=60) as found:
         yield found
 
 

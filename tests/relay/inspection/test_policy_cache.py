@@ -161,7 +161,7 @@ async def test_the_old_policies_serve_until_the_new_ones_are_ready() -> None:
         detector.may_go_on.clear()
         detector.preparing.clear()
         await store_bound_policies(store, build_regex_policy("password", policy_id="p2"), rev=2)
-        await asyncio.wait_for(detector.preparing.wait(), 10)
+        await asyncio.wait_for(detector.preparing.wait(), 60)
         found = policy_cache.find(TENANT)
         assert [await evaluate_text(found, text) for text in ("secret", "password")] == ["BLOCK", "PASS"]
         detector.may_go_on.set()

@@ -160,7 +160,7 @@ async def resubscribe(caller: SdkCaller) -> Any:
                 await caller.unary.cancel_task(CancelTaskRequest(id=sent.task.id))
         return found
 
-    return await asyncio.wait_for(events(), 10)
+    return await asyncio.wait_for(events(), 60)
 
 
 async def create_push_config(caller: SdkCaller) -> Any:
