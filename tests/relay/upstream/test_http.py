@@ -113,7 +113,7 @@ async def test_abandoned_request_leaves_no_answer_for_the_next() -> None:
         response = await ask()
         response.close()
         peer.answers.append(b"HTTP/1.1 100 Continue\r\n\r\n")
-        abandoned = asyncio.create_task(ask())
+        abandoned = asyncio.ensure_future(ask())
         while len(peer.requests) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         await asyncio.wait({abandoned}, timeout=0.05)  # let the unfinished answer arrive
