@@ -26,7 +26,7 @@ def evaluate_policies(policies: list[Policy], text: str, legs: list[Leg]) -> lis
 
 
 async def _evaluate(policies: list[Policy], text: str, legs: list[Leg]) -> list[tuple[Leg, Evaluation]]:
-    detectors = load_detectors(presidio=PresidioDetector(within=START_TIMEOUT))
+    detectors = load_detectors(instead=[PresidioDetector(within=START_TIMEOUT)])
     try:
         _check_configs(policies, detectors)
         now = clock.now()

@@ -18,7 +18,6 @@ from placet.ports.store import Store
 from placet.relay.asgi import App, Authenticate, ReadBody
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
-from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.holds.case_draft import build_case_owner
 from placet.relay.holds.hold_notifier import HoldNotifier
@@ -96,8 +95,7 @@ class Relay:
             dependencies.store, now=dependencies.now, get_payload_mode=self.tenant_retention.get_payload_mode
         )
         self.retention = RetentionJob(dependencies.store, self.tenant_retention, now=dependencies.now)
-        self.presidio = PresidioDetector()
-        self.detectors = load_detectors(presidio=self.presidio)
+        self.detectors = load_detectors()
         settings_policies = _read_settings_policies(dependencies)
         self.policy_repository = PolicyRepository(
             dependencies.store,
@@ -284,8 +282,8 @@ class Relay:
 
     def check_ready(self) -> None:
         """Raise Unavailable while a detector that policies need is starting."""
-        if self.presidio.is_starting:
-            raise Unavailable("Presidio is starting. Messages with policies that need it cannot pass yet.")
+        for name in self.detectors.list_starting():
+            raise Unavailable(f"{name} is starting. Messages with policies that need it cannot pass yet.")
 
     async def start(self) -> None:
         """Load the stored state, and start the background tasks and the gRPC server."""

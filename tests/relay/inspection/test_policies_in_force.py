@@ -94,7 +94,7 @@ def test_server_is_not_ready_while_presidio_starts(
     relay = server.parts.relay
     assert relay is not None
     loading: Future[None] = Future()
-    monkeypatch.setattr(relay.presidio, "_warm_ups", [loading])
+    monkeypatch.setattr(relay.detectors.get("PRESIDIO_DETECTION"), "_warm_ups", [loading])
     with server.client() as anyone:
         refused = anyone.get("/readyz")
         loading.set_result(None)

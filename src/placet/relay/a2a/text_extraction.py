@@ -1,4 +1,4 @@
-"""Decode and encode the text of files in base64."""
+"""Read every text of a message that a detector must see, also in files, and write texts back."""
 
 import base64
 import binascii

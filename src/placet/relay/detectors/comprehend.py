@@ -1,4 +1,4 @@
-"""The entity types that Amazon Comprehend detects as personal data."""
+"""The detector for personal data with Amazon Comprehend, a remote service."""
 
 import asyncio
 import re
@@ -12,6 +12,7 @@ from placet.errors import MissingExtra, Unavailable, ValidationFailed
 from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.conversion import quote
+from placet.relay.detectors.built_in import BuiltInDetector
 from placet.relay.detectors.text_windows import deduplicate_matches, split_windows
 from placet.text.characters import SURROGATES
 
@@ -71,7 +72,7 @@ _GAP = "\n\n"
 _ASTRAL = re.compile(f"[{SURROGATES}\U00010000-\U0010ffff]")
 
 
-class ComprehendDetector:
+class ComprehendDetector(BuiltInDetector):
     """Detects entities for policies of type `COMPREHEND_DETECTION`. Needs the extra `placet[comprehend]`.
 
     boto3 finds the credentials and the region, unless `client_options` set them. Every text that a
@@ -79,6 +80,7 @@ class ComprehendDetector:
     """
 
     type = "COMPREHEND_DETECTION"
+    is_slow = True
 
     def __init__(
         self,

@@ -20,8 +20,8 @@ from placet.relay.a2a.text_normalization import (
     map_matches_to_source,
     substitute_readings,
 )
-from placet.relay.detectors.presidio.detector import PresidioDetector
-from placet.relay.detectors.regex import INLINE_CHARACTERS, PreparedPatterns
+from placet.relay.detectors.built_in import BuiltInDetector, InlineRules
+from placet.relay.detectors.regex import INLINE_CHARACTERS
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.detectors.stream_plan import StreamPlan, build_leg_finder, plan_stream, refine_plan
 from placet.relay.policy.evaluation import (
@@ -39,8 +39,6 @@ from placet.relay.tenants import StreamingMode
 from placet.relay.traceback_redaction import redact_traceback
 
 logger = logging.getLogger(__name__)
-SLOW_DETECTORS = frozenset({"PRESIDIO_DETECTION", "COMPREHEND_DETECTION"})
-"""Detectors that are slow or cost money. They scan folded texts, because they ignore hidden characters."""
 RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 MAX_VIEWS = 10_000
 """The maximum number of cached views, one for each source, sink and leg."""
@@ -61,6 +59,8 @@ class _RuleBundle(Struct, frozen=True, kw_only=True):
     detector_type: str
     detector: Detector | None
     prepared: PreparedRules | None
+    is_slow: bool
+    max_wait: timedelta
     scan_inline: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
     """Scans a short message without waiting. None if the detector cannot."""
     is_clear: Callable[[bytes], bool] | None
@@ -214,8 +214,7 @@ async def _scan_readings(
     """Return the scan of the texts and their alternate readings, with matches in the texts."""
     if not readings:
         return _scan_inline(step, pieces) or await _scan_async(step, pieces)
-    is_slow = step.bundle.detector_type in SLOW_DETECTORS
-    scanned = (substitute_readings if is_slow else append_readings)(pieces, readings)
+    scanned = (substitute_readings if step.bundle.is_slow else append_readings)(pieces, readings)
     scan = _scan_inline(step, scanned.texts) or await _scan_async(step, scanned.texts)
     if not scan.matches and not scan.near_misses:
         return scan
@@ -260,7 +259,7 @@ async def _scan_async(step: _Step, pieces: Sequence[Scannable]) -> Scan:
     if bundle.detector is None or bundle.prepared is None:
         return _build_failed_scan(step, f"no detector for {name} is ready")
     try:
-        async with asyncio.timeout(_get_time_limit(bundle.detector)):
+        async with asyncio.timeout((bundle.max_wait + bundle.detector.within).total_seconds()):
             scan = await bundle.prepared.scan(pieces, wanted=step.wanted)
     except TimeoutError:
         return _build_failed_scan(step, f"{name} took too long")
@@ -272,12 +271,6 @@ async def _scan_async(step: _Step, pieces: Sequence[Scannable]) -> Scan:
     if scan is CLEAN or _is_valid_scan(scan):
         return scan
     return _build_failed_scan(step, f"{name} returned an invalid result")
-
-
-def _get_time_limit(detector: Detector) -> float:
-    """Return the time limit of a scan in seconds, with the time in which Presidio waits for a process."""
-    wait = detector.max_wait if isinstance(detector, PresidioDetector) else timedelta()
-    return (wait + detector.within).total_seconds()
 
 
 def _is_valid_scan(scan: object) -> bool:
@@ -318,14 +311,16 @@ def _build_bundle(detector_type: str, policies: Sequence[Policy], detector: Dete
             prepared = detector.prepare([build_rule(policy.config) for policy in policies])
     except Exception:
         logger.exception("detector_prepare_failed detector=%s effect=hold", detector_type)
-    # Check the class, not the method names: a plug-in may use these names for something else.
-    patterns = prepared if isinstance(prepared, PreparedPatterns) else None
+    built_in = detector if isinstance(detector, BuiltInDetector) else BuiltInDetector()
+    inline = prepared if isinstance(prepared, InlineRules) else None
     return _RuleBundle(
         detector_type=detector_type,
         detector=detector,
         prepared=prepared,
-        scan_inline=patterns.scan_inline if patterns is not None else None,
-        is_clear=patterns.is_clear if patterns is not None else None,
+        is_slow=built_in.is_slow,
+        max_wait=built_in.max_wait,
+        scan_inline=inline.scan_inline if inline is not None else None,
+        is_clear=inline.is_clear if inline is not None else None,
         rule_numbers={_get_policy_key(policy): number for number, policy in enumerate(policies)},
     )
 

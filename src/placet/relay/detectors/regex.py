@@ -18,6 +18,7 @@ from placet.errors import ValidationFailed
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.conversion import quote
 from placet.relay.a2a.text_extraction import UNUSUAL_JSON
+from placet.relay.detectors.built_in import BuiltInDetector, InlineRules
 from placet.text.characters import is_storable, replace_surrogates
 
 MAX_SIZE = 10**18
@@ -199,7 +200,7 @@ _ANCHOR = re.compile(r"[\^$]|\\[AzZ]")
 _TIMED_OUT = "its time limit was reached"
 
 
-class RegexDetector:
+class RegexDetector(BuiltInDetector):
     """Detects matches for policies of type `REGEX_DETECTION`."""
 
     type = "REGEX_DETECTION"
@@ -224,7 +225,7 @@ class RegexDetector:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class PreparedPatterns:
+class PreparedPatterns(InlineRules):
     """Compiled patterns, grouped in sets that are searched in one pass."""
 
     def __init__(self, rules: Sequence[Rule], *, threads: ThreadPoolExecutor, within_s: float) -> None:

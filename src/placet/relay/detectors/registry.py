@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 from placet.errors import SettingsError, ValidationFailed
 from placet.ports.detector import Detector
 from placet.protocol.conversion import quote
+from placet.relay.detectors.built_in import BuiltInDetector
 from placet.relay.detectors.comprehend import ComprehendDetector
 from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.regex import RegexDetector
@@ -18,6 +19,9 @@ from placet.relay.policy.policy import (
 )
 
 ENTRY_POINTS = "placet.detectors"
+# A built-in detector is a module or package of this folder, and a line here.
+LOCAL_DETECTORS = (RegexDetector, PresidioDetector)
+REMOTE_DETECTORS = (ComprehendDetector,)
 
 
 class DetectorRegistry:
@@ -57,16 +61,31 @@ class DetectorRegistry:
             path = f"{name}.{refusal.details.get('path', 'type')}"
             raise ValidationFailed(f"{path}: {refusal.message}", path=path) from refusal
 
+    def list_starting(self) -> list[str]:
+        """Return the names of detectors that policies need and that are not ready yet."""
+        return [
+            detector.title
+            for detector in self._detectors.values()
+            if isinstance(detector, BuiltInDetector) and detector.is_starting
+        ]
+
     async def aclose(self) -> None:
         """Close every detector."""
         for detector in self._detectors.values():
             await detector.aclose()
 
 
-def load_detectors(*registered: Detector, presidio: Detector | None = None) -> DetectorRegistry:
-    """Return all detectors in the order in which they scan: local detectors first, remote services last."""
-    local = (RegexDetector(), presidio or PresidioDetector())
-    return DetectorRegistry([*local, *registered, *load_entry_points(), ComprehendDetector()])
+def load_detectors(*registered: Detector, instead: Iterable[Detector] = ()) -> DetectorRegistry:
+    """Return all detectors in the order in which they scan: local detectors first, remote services last.
+
+    `instead` are detectors that replace the built-in ones of their type.
+    """
+    replaced = {detector.type: detector for detector in instead}
+    local, remote = (
+        [replaced.get(built_in.type) or built_in() for built_in in group]
+        for group in (LOCAL_DETECTORS, REMOTE_DETECTORS)
+    )
+    return DetectorRegistry([*local, *registered, *load_entry_points(), *remote])
 
 
 def load_entry_points() -> list[Detector]:

@@ -139,7 +139,7 @@ class ReplayResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def load_replay_detectors() -> DetectorRegistry:
     """Return separate detectors for replays. Presidio gets more time to start than for live traffic."""
-    return load_detectors(presidio=PresidioDetector(within=PRESIDIO_START_TIMEOUT))
+    return load_detectors(instead=[PresidioDetector(within=PRESIDIO_START_TIMEOUT)])
 
 
 async def replay_policy(

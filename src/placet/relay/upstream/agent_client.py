@@ -1,4 +1,4 @@
-"""Notice when an agent answers again after an outage."""
+"""The HTTP client for agents: guarded addresses, limited sizes, kept connections, and outages noticed."""
 
 import asyncio
 import re

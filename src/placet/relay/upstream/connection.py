@@ -1,4 +1,4 @@
-"""Errors of connections to agents, besides those of the operating system."""
+"""One HTTP connection to an agent: its deadlines, its errors, and the response that is read from it."""
 
 import asyncio
 import select

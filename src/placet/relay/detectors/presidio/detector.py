@@ -1,4 +1,4 @@
-"""Start, query and kill a Presidio child process."""
+"""The detector for entities with Presidio, which runs in child processes."""
 
 import asyncio
 import hashlib
@@ -25,6 +25,7 @@ from placet.errors import DetectorBusy, MissingExtra, PlacetError, Unavailable, 
 from placet.extras import is_available
 from placet.ports.detector import CLEAN, Match, PreparedRules, Rule, Scan, Scannable
 from placet.protocol.conversion import quote
+from placet.relay.detectors.built_in import BuiltInDetector
 from placet.relay.detectors.presidio.frames import (
     HEAD_BYTES,
     READY_MARK,
@@ -215,7 +216,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _NEAR_NAMES = 3
 
 
-class PresidioDetector:
+class PresidioDetector(BuiltInDetector):
     """Detects entities for policies of type `PRESIDIO_DETECTION`. Needs the extra `placet[presidio]`.
 
     `model` is a spaCy package or folder. Without it, only the types in `PATTERN_ENTITIES` are supported.
@@ -224,6 +225,8 @@ class PresidioDetector:
     """
 
     type = "PRESIDIO_DETECTION"
+    title = "Presidio"
+    is_slow = True
 
     def __init__(
         self,
