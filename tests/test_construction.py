@@ -64,7 +64,6 @@ NOT_YET = {
     "hook/frameworks/pydantic_ai/conversion.py conversation.deferred_tool_requests",
     "hook/frameworks/pydantic_ai/conversion.py conversation.new_message_index",
     "relay/bootstrap.py policy_repository.on_change",
-    "relay/bootstrap.py self.app.directory.grpc_address",
     "relay/tasks/background_calls.py handle.task_id",
     "relay/traffic/call_handler.py exchange.handle.upstream_id",
     "relay/traffic/early_returns.py exchange.handle.is_in_background",

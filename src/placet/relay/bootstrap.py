@@ -184,6 +184,7 @@ class Relay:
             audit_log=self.audit_log,
             tasks=self.tasks,
             availability=AgentAvailability(self.release_scheduler.release_waiting),
+            get_grpc_address=self._get_grpc_address,
         )
 
     def _build_resolver(self) -> HoldResolver:
@@ -226,14 +227,15 @@ class Relay:
             return None
         from placet.relay.transports.grpc import GrpcServer
 
-        server = GrpcServer(
+        return GrpcServer(
             dependencies.settings.grpc,
             app=self.app,
             registry=self.registry,
             authenticate=dependencies.authenticate,
         )
-        self.app.directory.grpc_address = lambda: server.address
-        return server
+
+    def _get_grpc_address(self) -> str | None:
+        return None if self.grpc is None else self.grpc.address
 
     def _build_routes(self) -> list[Route]:
         """Return the routes of the relay's API."""
@@ -377,6 +379,7 @@ def build_relay_app(
     audit_log: AuditLog,
     tasks: TaskRepository,
     availability: AgentAvailability,
+    get_grpc_address: Callable[[], str | None] = lambda: None,
 ) -> RelayApp:
     """Return the ASGI app that relays A2A calls, without API, holds and push endpoint."""
     limits = limits_from_settings(settings)
@@ -387,6 +390,7 @@ def build_relay_app(
         monotonic=monotonic,
         allow_loopback=allow_loopback,
         networks=parse_networks(settings),
+        get_grpc_address=get_grpc_address,
     )
     calls = CallHandler(
         upstream=upstream,

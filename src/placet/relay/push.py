@@ -44,6 +44,16 @@ from placet.relay.tenants import Subscription
 
 NONCE_BYTES = 12
 
+MAX_PER_TASK = 100
+MAX_ID_LENGTH = 1024
+COURIER = "push"
+# Together with the receiver's time to respond, this is less than the outbox's lease.
+WAIT_FOR = timedelta(seconds=30)
+RETRY_AFTER = timedelta(seconds=5)
+GONE = 410
+CONFIG_NOT_FOUND = "Push notification config not found."
+CONFIG_CARRYING_OPERATIONS = SEND_OPERATIONS | {"push_create"}
+
 
 class SecretBox:
     """Encrypts and decrypts with a key derived from the server's secret."""
@@ -106,10 +116,6 @@ def _build_task(reply: A2AReply) -> Json:
         merged = merge_events([reply])
         task = (merged.task if merged is not None else None) or {}
     return task if task.get("status") else task | {"status": {"state": "TASK_STATE_WORKING"}}
-
-
-MAX_PER_TASK = 100
-MAX_ID_LENGTH = 1024
 
 
 class PushWebhook(
@@ -283,13 +289,6 @@ class WebhookRepository:
         return TaskRow(tenant=tenant, agent=agent, kind=kind, id=id, body=body, saved_at=self._now())
 
 
-COURIER = "push"
-# Together with the receiver's time to respond, this is less than the outbox's lease.
-WAIT_FOR = timedelta(seconds=30)
-RETRY_AFTER = timedelta(seconds=5)
-GONE = 410
-
-
 def format_delivery_target(webhook_id: str) -> str:
     """Return the target of a webhook's deliveries. The courier looks up the address when it sends one."""
     return f"{COURIER}:{webhook_id}"
@@ -364,10 +363,6 @@ class PushOutbox:
         )
         await self._store.add_deliveries([delivery])
         self._wake()
-
-
-CONFIG_NOT_FOUND = "Push notification config not found."
-CONFIG_CARRYING_OPERATIONS = SEND_OPERATIONS | {"push_create"}
 
 
 class PushProxy:

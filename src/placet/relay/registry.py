@@ -52,6 +52,22 @@ WRONG_TENANT = "This API key does not belong to that tenant."
 RegistryKey = tuple[str, str]
 """A tenant, and a name that is unique in it."""
 
+ALL_TENANTS = "*"
+REVISION_ID = "registry"
+MAX_ATTEMPTS = 8
+EntryT = TypeVar("EntryT", AgentSettings, CallerSettings, GroupSettings)
+log = logging.getLogger("placet.relay")
+REFRESH_INTERVAL_S = 0.25
+MAX_PER_TENANT = 10_000
+"""Limit of agents, of callers and of groups of one tenant."""
+ADMIN_REQUIRED_FOR_KEY = (
+    "{name} does not belong to this tenant. Only an administrator can add an API key to a tenant."
+)
+ADMIN_REQUIRED_FOR_CREDENTIALS = (
+    "Only an administrator can set an agent's credentials, or the URL of an agent that has credentials."
+)
+T = TypeVar("T")
+
 
 class RegistrySnapshot:
     """Agents, callers, groups and their permissions. Immutable: each change creates a new snapshot."""
@@ -196,13 +212,7 @@ def _index_tenants(
     return tenants
 
 
-ALL_TENANTS = "*"
-REVISION_ID = "registry"
-MAX_ATTEMPTS = 8
 EntrySettings = AgentSettings | CallerSettings | GroupSettings
-EntryT = TypeVar("EntryT", AgentSettings, CallerSettings, GroupSettings)
-
-log = logging.getLogger("placet.relay")
 
 
 class StoredRegistry(Struct, frozen=True, kw_only=True):
@@ -303,9 +313,6 @@ def _decode_records(
     return found
 
 
-REFRESH_INTERVAL_S = 0.25
-
-
 class LiveRegistry:
     """A `Registry` and a `TenantDirectory`; settings take precedence over stored records."""
 
@@ -379,15 +386,6 @@ class LiveRegistry:
         check_entry(name, value, allow_loopback=self.allow_loopback, networks=self.networks)
 
 
-MAX_PER_TENANT = 10_000
-"""Limit of agents, of callers and of groups of one tenant."""
-ADMIN_REQUIRED_FOR_KEY = (
-    "{name} does not belong to this tenant. Only an administrator can add an API key to a tenant."
-)
-ADMIN_REQUIRED_FOR_CREDENTIALS = (
-    "Only an administrator can set an agent's credentials, or the URL of an agent that has credentials."
-)
-T = TypeVar("T")
 BuildChangeEvent = Callable[..., AuditRow]
 
 

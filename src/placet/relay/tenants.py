@@ -16,6 +16,21 @@ StreamingMode = Literal["observe", "window", "whole"]
 AGENT_NOT_FOUND = "Agent not found."
 DEFAULT_TENANT = "default"
 
+PERMISSIONS = frozenset(
+    {
+        "AGENT_CONVERSATIONS:READ",
+        "AGENT_CONVERSATIONS:WRITE",
+        "AGENTS:READ",
+        "AGENTS:WRITE",
+        "AUDIT:READ",
+        "GROUPS:READ",
+        "GROUPS:WRITE",
+        "POLICIES:READ",
+        "POLICIES:WRITE",
+    }
+)
+"""All permissions. An API key with the scope `admin` has them in every tenant."""
+
 
 class RegisteredAgent(Struct, frozen=True, kw_only=True):
     """An agent behind the relay. The relay adds the agent's credentials; callers never see them."""
@@ -73,22 +88,6 @@ class Registry(Protocol):
     async def agent(self, agent: str) -> RegisteredAgent:
         """Return an agent of the default tenant, for requests without a key; raise CaseNotFound."""
         ...
-
-
-PERMISSIONS = frozenset(
-    {
-        "AGENT_CONVERSATIONS:READ",
-        "AGENT_CONVERSATIONS:WRITE",
-        "AGENTS:READ",
-        "AGENTS:WRITE",
-        "AUDIT:READ",
-        "GROUPS:READ",
-        "GROUPS:WRITE",
-        "POLICIES:READ",
-        "POLICIES:WRITE",
-    }
-)
-"""All permissions. An API key with the scope `admin` has them in every tenant."""
 
 
 class Membership(Struct, frozen=True, kw_only=True):

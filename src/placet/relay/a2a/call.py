@@ -76,6 +76,31 @@ INSPECTED_HEADERS = frozenset(
 )
 INSPECTED_HEADERS |= {"a2a-extensions", "x-a2a-extensions", "traceparent", "tracestate"}
 
+KNOWN_FIELDS = FIELD_NAMES | {
+    "blocking",
+    "returnImmediately",
+    "return_immediately",
+    "historyLength",
+    "history_length",
+}
+PART_FIELDS = frozenset({"parts", "content"})
+OBJECT_FIELDS = frozenset(
+    {"params", *MESSAGE, "configuration", "config", *PUSH_CONFIG_FIELDS, "authentication", "file"}
+)
+"""The objects in which an agent reads protected fields, apart from parts."""
+MAX_DEPTH = 8
+_PROTECTED_FIELDS = frozenset(
+    {*OBJECT_FIELDS, *PART_FIELDS, *FILE_FIELDS, *RPC_REQUEST_FIELDS, *TASK_ID, *CONTEXT_ID, *REFERENCES}
+    | {"name", "parent", "tenant", "url", "token", "text", "data"}
+    | {"pushNotificationConfigId", "push_notification_config_id"}
+)
+_ALLOWED_FIELDS = _PROTECTED_FIELDS | KNOWN_FIELDS
+_PROTECTED_FOLDED = frozenset(name.casefold() for name in _PROTECTED_FIELDS)
+JSON_TYPES = ("application/json", "application/a2a+json")
+MAX_ID_LENGTH = 512
+DOT_SEGMENTS = frozenset({".", ".."})
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?")
+
 
 class A2ACall(A2ADocument, frozen=True, kw_only=True, dict=True):
     """One call to an agent: its dialect, operation and body."""
@@ -282,13 +307,6 @@ def precompute_fields(call: A2ACall) -> None:
         )
 
 
-KNOWN_FIELDS = FIELD_NAMES | {
-    "blocking",
-    "returnImmediately",
-    "return_immediately",
-    "historyLength",
-    "history_length",
-}
 KNOWN_FIELDS |= {"acceptedOutputModes", "accepted_output_modes"}
 
 
@@ -319,21 +337,6 @@ def check_rpc_id(value: Any) -> RpcId:
     raise A2AError("request", "id must be a string, an integer or null.")
 
 
-PART_FIELDS = frozenset({"parts", "content"})
-OBJECT_FIELDS = frozenset(
-    {"params", *MESSAGE, "configuration", "config", *PUSH_CONFIG_FIELDS, "authentication", "file"}
-)
-"""The objects in which an agent reads protected fields, apart from parts."""
-MAX_DEPTH = 8
-_PROTECTED_FIELDS = frozenset(
-    {*OBJECT_FIELDS, *PART_FIELDS, *FILE_FIELDS, *RPC_REQUEST_FIELDS, *TASK_ID, *CONTEXT_ID, *REFERENCES}
-    | {"name", "parent", "tenant", "url", "token", "text", "data"}
-    | {"pushNotificationConfigId", "push_notification_config_id"}
-)
-_ALLOWED_FIELDS = _PROTECTED_FIELDS | KNOWN_FIELDS
-_PROTECTED_FOLDED = frozenset(name.casefold() for name in _PROTECTED_FIELDS)
-
-
 def reject_lookalike_fields(holder: Json, depth: int = 0) -> None:
     """Raise A2AError if a field differs from a protected field only in case."""
     if not _ALLOWED_FIELDS.issuperset(holder):
@@ -349,11 +352,7 @@ def reject_lookalike_fields(holder: Json, depth: int = 0) -> None:
                     reject_lookalike_fields(part, depth + 1)
 
 
-JSON_TYPES = ("application/json", "application/a2a+json")
-MAX_ID_LENGTH = 512
-DOT_SEGMENTS = frozenset({".", ".."})
 _decode = msgspec.json.Decoder().decode
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?")
 
 
 class CallParseError(Exception):

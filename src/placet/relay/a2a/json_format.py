@@ -26,6 +26,27 @@ MESSAGE = ("message", "request", "msg")
 STATUS_UPDATE = ("statusUpdate", "status_update")
 ARTIFACT_UPDATE = ("artifactUpdate", "artifact_update")
 
+# A task id inside content is text and stays unchanged.
+CONTENT_FIELDS = frozenset({"parts", "content", "metadata", "data", "artifact", "artifacts"})
+RESOURCE_FIELDS = ("name", "parent")
+NESTED_FIELDS = (
+    *(
+        "result",
+        "params",
+        "task",
+        "tasks",
+        "message",
+        "request",
+        "msg",
+        "status",
+        "history",
+        "config",
+        "configs",
+    ),
+    *("statusUpdate", "status_update", "artifactUpdate", "artifact_update", "update"),
+    *("pushNotificationConfig", "push_notification_config", "taskPushNotificationConfig"),
+)
+
 
 def get_text(holder: Any, names: Iterable[str]) -> str | None:
     """Return the string under one of the names, or None.
@@ -68,28 +89,6 @@ def get_role(message: Json) -> Role | None:
     """Return the role of a message, or None if it has no valid role."""
     role = message.get("role")
     return ROLES.get(role) if isinstance(role, str) else None
-
-
-# A task id inside content is text and stays unchanged.
-CONTENT_FIELDS = frozenset({"parts", "content", "metadata", "data", "artifact", "artifacts"})
-RESOURCE_FIELDS = ("name", "parent")
-NESTED_FIELDS = (
-    *(
-        "result",
-        "params",
-        "task",
-        "tasks",
-        "message",
-        "request",
-        "msg",
-        "status",
-        "history",
-        "config",
-        "configs",
-    ),
-    *("statusUpdate", "status_update", "artifactUpdate", "artifact_update", "update"),
-    *("pushNotificationConfig", "push_notification_config", "taskPushNotificationConfig"),
-)
 
 
 def replace_task_id(document: Any, old: str, new: str) -> Any:

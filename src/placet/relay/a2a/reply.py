@@ -62,6 +62,16 @@ NAMES = {
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
+WRONG_ID = "The agent's response has another id than the request."
+NOT_JSON = "The agent's response is not valid JSON."
+PUSH_OPERATIONS: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})
+MESSAGE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
+STATUS_FIELDS = ("state", "timestamp")
+TASK_FIELDS = frozenset({"id", "status", "artifacts", "history", "metadata"})
+RPC_RESPONSE_FIELDS = frozenset({"jsonrpc", "id", "result", "error"})
+"""The fields of a JSON-RPC response."""
+UPDATE_FIELDS = ("status", "artifact", "metadata")
+
 
 def digest_message(message: Json) -> str:
     """Return the digest of a message's content. It is the same in every dialect.
@@ -131,8 +141,6 @@ def _is_constant(name: str, value: Any, kind: str) -> bool:
     )
 
 
-WRONG_ID = "The agent's response has another id than the request."
-NOT_JSON = "The agent's response is not valid JSON."
 _decode = msgspec.json.Decoder().decode
 
 
@@ -313,17 +321,6 @@ def add_metadata(reply: A2AReply, metadata: Json) -> A2AReply:
             document = reply.document | {"result": changed} if reply.dialect.rpc else changed
             return A2AReply(dialect=reply.dialect, operation=reply.operation, document=document)
     return reply
-
-
-PUSH_OPERATIONS: frozenset[Operation] = frozenset({"push_create", "push_get", "push_list", "push_delete"})
-MESSAGE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "subscribe"})
-
-
-STATUS_FIELDS = ("state", "timestamp")
-TASK_FIELDS = frozenset({"id", "status", "artifacts", "history", "metadata"})
-RPC_RESPONSE_FIELDS = frozenset({"jsonrpc", "id", "result", "error"})
-"""The fields of a JSON-RPC response."""
-UPDATE_FIELDS = ("status", "artifact", "metadata")
 
 
 def _collect_envelope(collector: TextCollector, document: Json) -> None:

@@ -36,6 +36,62 @@ _PAGE_PREFIXES = ("%PDF-", "%!PS", "{\\rtf")
 PROBE_CHARACTERS = 1024
 """The number of characters to decode first. They identify most binary files without decoding the rest."""
 
+MAX_DEPTH = 64
+MAX_TEXTS = 50_000
+MIN_EMBEDDED_LENGTH = 24
+"""The minimum length of a text that may contain a file in base64."""
+MAX_PATH_LENGTH = 300
+MAX_PATH_STEP_LENGTH = 60
+# Ids and type names. A sender can put any text into them, so they are collected unless the value is routine.
+STRUCTURE_FIELDS = frozenset(
+    {"kind", "role", "mimeType", "mime_type", "mediaType", "media_type", "extensions"}
+    | {"artifactId", "artifact_id", *TASK_ID, *CONTEXT_ID, *MESSAGE_ID, *REFERENCES}
+)
+FILE_FIELDS = frozenset({"bytes", "raw", "fileWithBytes", "file_with_bytes"})
+FILE_NAME_FIELDS = ("filename", "name")
+MEDIA_TYPE_FIELDS = ("mediaType", "media_type", "mimeType", "mime_type")
+FREE_FORM_FIELDS = frozenset({"data", "metadata"})
+# Fields of a message or artifact with content, besides the free-form ones.
+CONTENT_FIELDS = frozenset(
+    {"text", "name", "filename", "description", "uri", "url", "fileWithUri", "file_with_uri", *FILE_FIELDS}
+)
+# Every field name that a dialect defines in a message, reply or error. Other names are content.
+FIELD_NAMES = frozenset(
+    {"message", "msg", "request", "parts", "content", "text", "file", "filename", "name", "description"}
+    | {"uri", "url", "fileWithUri", "file_with_uri", "task", "tasks", "id", "status", "state", "timestamp"}
+    | {"artifact", "artifacts", "history", "append", "lastChunk", "last_chunk", "final", "index"}
+    | {
+        "statusUpdate",
+        "status_update",
+        "artifactUpdate",
+        "artifact_update",
+        "update",
+        "result",
+        "error",
+        "code",
+    }
+    | {"nextPageToken", "next_page_token", "pageSize", "page_size", "totalSize", "total_size"}
+    | {"configuration", "tenant", "jsonrpc", "method", "params", "config", "parent", "details"}
+    | {"authentication", "credentials", "scheme", "schemes", "token"}
+    | STRUCTURE_FIELDS
+    | FILE_FIELDS
+    | FREE_FORM_FIELDS
+)
+SPECIAL_FIELDS = STRUCTURE_FIELDS | FILE_FIELDS | FREE_FORM_FIELDS
+ROUTINE_VALUES = frozenset(
+    {"", "2.0", "text", "data", "file", "task", "message", "status-update", "artifact-update"}
+    | {"text/plain", "text/markdown", "text/html", "text/csv", "application/json", "application/pdf"}
+    | {"application/octet-stream", "image/png", "image/jpeg", "*/*", *ROLES, *STATES}
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+MAX_ROUTINE_NUMBER = 9_999
+MAX_PLAIN_BYTES = 16_384
+_FILE_FIELD_PATTERN = "|".join(sorted(FILE_FIELDS))
+UNUSUAL_JSON = rf"\\|(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{{100}})|\"(?i:data):|\"(?:{_FILE_FIELD_PATTERN})\""
+"""Matches escapes, numbers other than ordinary integers, data URLs, and names of file fields."""
+CANNOT_MASK = "A finding is in a field that cannot be masked, such as an id."
+
 
 def is_page_description(text: str) -> bool:
     """Whether a text is PDF, PostScript or RTF source, which may not contain the text that its page shows."""
@@ -120,69 +176,11 @@ def _decode_text(data: bytes, *, final: bool) -> str | None:
     return None if "\x00" in text else text
 
 
-MAX_DEPTH = 64
-MAX_TEXTS = 50_000
-MIN_EMBEDDED_LENGTH = 24
-"""The minimum length of a text that may contain a file in base64."""
-MAX_PATH_LENGTH = 300
-MAX_PATH_STEP_LENGTH = 60
-
-# Ids and type names. A sender can put any text into them, so they are collected unless the value is routine.
-STRUCTURE_FIELDS = frozenset(
-    {"kind", "role", "mimeType", "mime_type", "mediaType", "media_type", "extensions"}
-    | {"artifactId", "artifact_id", *TASK_ID, *CONTEXT_ID, *MESSAGE_ID, *REFERENCES}
-)
-FILE_FIELDS = frozenset({"bytes", "raw", "fileWithBytes", "file_with_bytes"})
-FILE_NAME_FIELDS = ("filename", "name")
-MEDIA_TYPE_FIELDS = ("mediaType", "media_type", "mimeType", "mime_type")
-FREE_FORM_FIELDS = frozenset({"data", "metadata"})
-# Fields of a message or artifact with content, besides the free-form ones.
-CONTENT_FIELDS = frozenset(
-    {"text", "name", "filename", "description", "uri", "url", "fileWithUri", "file_with_uri", *FILE_FIELDS}
-)
-# Every field name that a dialect defines in a message, reply or error. Other names are content.
-FIELD_NAMES = frozenset(
-    {"message", "msg", "request", "parts", "content", "text", "file", "filename", "name", "description"}
-    | {"uri", "url", "fileWithUri", "file_with_uri", "task", "tasks", "id", "status", "state", "timestamp"}
-    | {"artifact", "artifacts", "history", "append", "lastChunk", "last_chunk", "final", "index"}
-    | {
-        "statusUpdate",
-        "status_update",
-        "artifactUpdate",
-        "artifact_update",
-        "update",
-        "result",
-        "error",
-        "code",
-    }
-    | {"nextPageToken", "next_page_token", "pageSize", "page_size", "totalSize", "total_size"}
-    | {"configuration", "tenant", "jsonrpc", "method", "params", "config", "parent", "details"}
-    | {"authentication", "credentials", "scheme", "schemes", "token"}
-    | STRUCTURE_FIELDS
-    | FILE_FIELDS
-    | FREE_FORM_FIELDS
-)
-
-SPECIAL_FIELDS = STRUCTURE_FIELDS | FILE_FIELDS | FREE_FORM_FIELDS
-
-ROUTINE_VALUES = frozenset(
-    {"", "2.0", "text", "data", "file", "task", "message", "status-update", "artifact-update"}
-    | {"text/plain", "text/markdown", "text/html", "text/csv", "application/json", "application/pdf"}
-    | {"application/octet-stream", "image/png", "image/jpeg", "*/*", *ROLES, *STATES}
-)
-_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
-MAX_ROUTINE_NUMBER = 9_999
-MAX_PLAIN_BYTES = 16_384
-_FILE_FIELD_PATTERN = "|".join(sorted(FILE_FIELDS))
-UNUSUAL_JSON = rf"\\|(?:\":|[,\[])-?(?:[0-9]+[.eE]|[0-9]{{100}})|\"(?i:data):|\"(?:{_FILE_FIELD_PATTERN})\""
-"""Matches escapes, numbers other than ordinary integers, data URLs, and names of file fields."""
 _METADATA, _NAME, _TEXT = b'"metadata":', b'"name":', b'"text":'
 _decode_flat = msgspec.json.Decoder(dict[str, str | int | float | bool | None]).decode
 _find_unplain: Any = compile_re2(
     rf'{ALTERNATE_READING}|"(?:data|filename|description|uri|url|fileWithUri|file_with_uri)":'
 ).search
-CANNOT_MASK = "A finding is in a field that cannot be masked, such as an id."
 
 PieceRole = Literal["value", "number", "key", "file", "fixed"]
 

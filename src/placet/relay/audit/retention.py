@@ -25,6 +25,14 @@ DEFAULT = RetentionPolicy()
 log = logging.getLogger("placet.relay.audit")
 _decode = msgspec.json.Decoder(RetentionPolicy).decode
 
+RESOLVED_STATUSES: tuple[HoldStatus, ...] = ("APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN")
+HOLD_BATCH = 20
+"""Small, because each hold contains its message, which may be large."""
+MAX_RESUME_TIME = timedelta(days=7)
+"""The outbox does not retry an approved message for longer than this."""
+RUN_INTERVAL = timedelta(minutes=10)
+EVENT_BATCH = 200
+
 
 class TenantRetention:
     """The policies of the settings file, which only the file changes, and those of the store."""
@@ -132,13 +140,6 @@ class TenantRetention:
                 log.warning("tenant_retention_reload_failed error=%s", error.message)
 
 
-RESOLVED_STATUSES: tuple[HoldStatus, ...] = ("APPROVED", "REJECTED", "EXPIRED", "WITHDRAWN")
-HOLD_BATCH = 20
-"""Small, because each hold contains its message, which may be large."""
-MAX_RESUME_TIME = timedelta(days=7)
-"""The outbox does not retry an approved message for longer than this."""
-
-
 class ResolvedHoldRedactor:
     """Removes the content of resolved holds, and remembers where to continue the next time."""
 
@@ -221,10 +222,6 @@ def strip_content(hold: HoldRow, body: HoldBody) -> HoldRow:
 
 def _has_content(hold: HoldRow, body: HoldBody) -> bool:
     return bool(hold.envelope or body.text or body.data or body.matched)
-
-
-RUN_INTERVAL = timedelta(minutes=10)
-EVENT_BATCH = 200
 
 
 class RelayRetentionStore(AuditStore, HoldStore, RetentionStore, Protocol):

@@ -37,6 +37,32 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+MAX_PATTERN_LENGTH = 4_000
+MAX_PROGRAM = 50_000
+"""The maximum RE2 program size. A larger one, such as a long repetition of a Unicode class, slows its set."""
+MAX_EXPANDED = 50_000
+"""The maximum size of an expanded pattern. The backtracking engine expands repetitions in memory."""
+MAX_MEMORY_BYTES = 8 << 20
+EMPTY_WITHIN_S = 0.1
+_CLASSES = ("[:", "[.", "[=")
+SET_MEMORY = 64 << 20
+"""With less memory, a set of a few hundred patterns becomes very slow on long texts."""
+MAX_MATCHES = 1_000
+"""The maximum number of matches of one pattern in one text. The last one extends to the text's end."""
+MAX_TOTAL = 50_000
+"""The maximum number of matches in one message. Patterns that have not run by then stay unchecked."""
+INLINE_CHARACTERS = 32_768
+INLINE_PIECES = 64
+INLINE_WITHIN_S = 0.01
+"""The maximum duration of a scan on the event loop. After a longer scan, threads are used instead."""
+DEFAULT_TIMEOUT = timedelta(seconds=1)
+THREADS = 4
+ONE_PATTERN_WITHIN_S = 0.25
+ENTITY = "REGEX"
+_SENTINEL = r"\z"
+_ANCHOR = re.compile(r"[\^$]|\\[AzZ]")
+_TIMED_OUT = "its time limit was reached"
+
 
 def estimate_expanded_size(pattern: str) -> int:
     """Return the number of characters and classes of a pattern, each counted for its minimum repetitions."""
@@ -65,16 +91,6 @@ def _estimate_size(pattern: str) -> int:
             size, last = size + 1, 1
         size, last = min(size, MAX_SIZE), min(last, MAX_SIZE)
     return min(size + sum(outer), MAX_SIZE)
-
-
-MAX_PATTERN_LENGTH = 4_000
-MAX_PROGRAM = 50_000
-"""The maximum RE2 program size. A larger one, such as a long repetition of a Unicode class, slows its set."""
-MAX_EXPANDED = 50_000
-"""The maximum size of an expanded pattern. The backtracking engine expands repetitions in memory."""
-MAX_MEMORY_BYTES = 8 << 20
-EMPTY_WITHIN_S = 0.1
-_CLASSES = ("[:", "[.", "[=")
 
 
 class RejectedPattern(ValueError):
@@ -179,25 +195,8 @@ def _get_class_opening(pattern: str, index: int) -> str:
     return rest[0] if rest[:1] in ("^", "]") else ""
 
 
-SET_MEMORY = 64 << 20
-"""With less memory, a set of a few hundred patterns becomes very slow on long texts."""
 SET_SIZE, SET_PROGRAM = 500, 200_000
 """The maximum number of patterns, and of RE2 instructions, in one set."""
-MAX_MATCHES = 1_000
-"""The maximum number of matches of one pattern in one text. The last one extends to the text's end."""
-MAX_TOTAL = 50_000
-"""The maximum number of matches in one message. Patterns that have not run by then stay unchecked."""
-INLINE_CHARACTERS = 32_768
-INLINE_PIECES = 64
-INLINE_WITHIN_S = 0.01
-"""The maximum duration of a scan on the event loop. After a longer scan, threads are used instead."""
-DEFAULT_TIMEOUT = timedelta(seconds=1)
-THREADS = 4
-ONE_PATTERN_WITHIN_S = 0.25
-ENTITY = "REGEX"
-_SENTINEL = r"\z"
-_ANCHOR = re.compile(r"[\^$]|\\[AzZ]")
-_TIMED_OUT = "its time limit was reached"
 
 
 class RegexDetector(BuiltInDetector):

@@ -15,6 +15,9 @@ from placet.relay.policy.policy import PolicyAction
 MIN_REDACTED, PROBE_LENGTH = 3, 8
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,60}\Z")
 
+MIN_TEXT = 100
+"""A finding that overlaps a mask gets at least this many characters of the masked text."""
+
 
 class Finding(Struct, frozen=True, kw_only=True, rename="camel"):
     """One match of one policy. `start` and `end` are character offsets into the text at `path`."""
@@ -84,10 +87,6 @@ def omit_sensitive_id(id: str | None, findings: Iterable[Finding]) -> str | None
         len(one.text) >= MIN_REDACTED and one.text in id for one in findings
     )
     return None if is_sensitive else id
-
-
-MIN_TEXT = 100
-"""A finding that overlaps a mask gets at least this many characters of the masked text."""
 
 
 def mask_pieces(pieces: Sequence[Scannable], findings: Iterable[Finding]) -> tuple[Scannable, ...]:

@@ -22,6 +22,10 @@ from placet.relay.policy.binding import (
 from placet.relay.policy.policy import Leg, Policy, parse_policy, raise_invalid
 from placet.relay.record_changes import Versioned
 
+REVISION_ID = "policies"
+KINDS: tuple[ConfigKind, ...] = ("policy", "policy_group", "binding")
+T = TypeVar("T")
+
 
 class AppliedPolicy(Struct, frozen=True, kw_only=True):
     """A policy version with the binding and the group through which it applies."""
@@ -173,11 +177,6 @@ def _get_version_key(policy: Policy) -> tuple[str, str]:
 
 def _list_bounds(*bounds: datetime | None) -> Iterator[datetime]:
     return (bound for bound in bounds if bound is not None)
-
-
-REVISION_ID = "policies"
-KINDS: tuple[ConfigKind, ...] = ("policy", "policy_group", "binding")
-T = TypeVar("T")
 
 
 class StoredPolicy(Struct, frozen=True, kw_only=True, rename="camel"):

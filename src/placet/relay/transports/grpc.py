@@ -45,6 +45,38 @@ CODES_BY_HTTP_STATUS = {
 _BY_CODE: dict[int, ErrorCodes] = {codes.rpc_code: codes for codes in reversed(ERROR_CODES.values())}
 _UNKNOWN = ErrorCodes(-32603, 500, "INTERNAL", "INTERNAL_ERROR", "InternalError")
 
+RESULT_TYPES: dict[Operation, type[Message]] = {
+    "send": a2a_pb2.SendMessageResponse,
+    "stream": a2a_pb2.StreamResponse,
+    "subscribe": a2a_pb2.StreamResponse,
+    "get": a2a_pb2.Task,
+    "cancel": a2a_pb2.Task,
+    "list": a2a_pb2.ListTasksResponse,
+    "push_create": a2a_pb2.TaskPushNotificationConfig,
+    "push_get": a2a_pb2.TaskPushNotificationConfig,
+    "push_list": a2a_pb2.ListTaskPushNotificationConfigsResponse,
+    "push_delete": empty_pb2.Empty,
+    "extended_card": a2a_pb2.AgentCard,
+}
+BODY_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "push_create"})
+CONFIG_OPERATIONS: frozenset[Operation] = frozenset({"push_get", "push_delete"})
+HTTP_METHODS: dict[Operation, str] = {
+    "get": "GET",
+    "list": "GET",
+    "push_get": "GET",
+    "push_list": "GET",
+    "push_delete": "DELETE",
+    "extended_card": "GET",
+}
+MAX_QUEUED = 16
+MAX_CALLS = 1000
+STOP_WITHIN_S = 2.0
+# The metadata of a call that is forwarded as headers. The rest belongs to the transport.
+FORWARDED_METADATA = frozenset(
+    {"authorization", "a2a-version", "a2a-extensions", "x-correlation-id", "traceparent", "tracestate"}
+)
+log = logging.getLogger("placet.relay")
+
 
 class GrpcRefusal(Exception):
     """A call ends with a gRPC error status."""
@@ -91,31 +123,6 @@ def _find_reason(error: dict[str, Any]) -> str | None:
                 reason: str = detail["reason"]
                 return reason
     return None
-
-
-RESULT_TYPES: dict[Operation, type[Message]] = {
-    "send": a2a_pb2.SendMessageResponse,
-    "stream": a2a_pb2.StreamResponse,
-    "subscribe": a2a_pb2.StreamResponse,
-    "get": a2a_pb2.Task,
-    "cancel": a2a_pb2.Task,
-    "list": a2a_pb2.ListTasksResponse,
-    "push_create": a2a_pb2.TaskPushNotificationConfig,
-    "push_get": a2a_pb2.TaskPushNotificationConfig,
-    "push_list": a2a_pb2.ListTaskPushNotificationConfigsResponse,
-    "push_delete": empty_pb2.Empty,
-    "extended_card": a2a_pb2.AgentCard,
-}
-BODY_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "push_create"})
-CONFIG_OPERATIONS: frozenset[Operation] = frozenset({"push_get", "push_delete"})
-HTTP_METHODS: dict[Operation, str] = {
-    "get": "GET",
-    "list": "GET",
-    "push_get": "GET",
-    "push_list": "GET",
-    "push_delete": "DELETE",
-    "extended_card": "GET",
-}
 
 
 def call_from_message(
@@ -168,7 +175,6 @@ def _flatten_params(params: Json) -> dict[str, str]:
 
 
 Header = tuple[bytes, bytes]
-MAX_QUEUED = 16
 
 
 class InternalCall:
@@ -248,16 +254,7 @@ def _decode_document(data: bytes) -> Any:
         raise A2AError("agent_response", "The agent's response is not valid JSON.") from None
 
 
-MAX_CALLS = 1000
-STOP_WITHIN_S = 2.0
-# The metadata of a call that is forwarded as headers. The rest belongs to the transport.
-FORWARDED_METADATA = frozenset(
-    {"authorization", "a2a-version", "a2a-extensions", "x-correlation-id", "traceparent", "tracestate"}
-)
-
 GrpcContext = Any  # grpc has no type annotations
-
-log = logging.getLogger("placet.relay")
 
 
 def _define_unary(operation: Operation) -> Callable[["GrpcServer", Message, GrpcContext], Awaitable[Message]]:

@@ -76,6 +76,29 @@ _CHANGE: dict[str, Any] = {
     "statusUpdate": {"taskId": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}
 }
 
+APIS: tuple[type[HttpApi], ...] = (
+    ApprovalApi,
+    AgentsApi,
+    CallersApi,
+    GroupsApi,
+    EvaluationApi,
+    ReplayApi,
+    PolicyApi,
+    PolicyGroupApi,
+    BindingApi,
+    AuditApi,
+    TenantApi,
+)
+API_ROUTES: tuple[Route, ...] = tuple(route for api in APIS for route in api.list_declared_routes())
+RELAY_TAGS: dict[str, str] = {
+    **TAGS,
+    **{
+        group.tag: group.description
+        for group in (agents, groups, policies, policy_groups, bindings, approvals, audit)
+        if group.tag
+    },
+}
+
 
 def _call(path: str, name: str, summary: str, description: str, body: dict[str, Any]) -> Route:
     return Route(
@@ -150,26 +173,4 @@ A2A_ROUTES: tuple[Route, ...] = (
 )
 
 
-APIS: tuple[type[HttpApi], ...] = (
-    ApprovalApi,
-    AgentsApi,
-    CallersApi,
-    GroupsApi,
-    EvaluationApi,
-    ReplayApi,
-    PolicyApi,
-    PolicyGroupApi,
-    BindingApi,
-    AuditApi,
-    TenantApi,
-)
-API_ROUTES: tuple[Route, ...] = tuple(route for api in APIS for route in api.list_declared_routes())
 RELAY_ROUTES: tuple[Route, ...] = (*A2A_ROUTES, *API_ROUTES)
-RELAY_TAGS: dict[str, str] = {
-    **TAGS,
-    **{
-        group.tag: group.description
-        for group in (agents, groups, policies, policy_groups, bindings, approvals, audit)
-        if group.tag
-    },
-}

@@ -97,11 +97,11 @@ class AgentCardCache:
         monotonic: Callable[[], float],
         allow_loopback: bool,
         networks: Sequence[Network] = (),
+        get_grpc_address: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._upstream = upstream
         self._address = address
-        self.grpc_address: Callable[[], str | None] = lambda: None
-        """Returns the relay's gRPC address, or None."""
+        self._get_grpc_address = get_grpc_address
         self._monotonic = monotonic
         self._allow_loopback = allow_loopback
         self._networks = networks
@@ -125,7 +125,7 @@ class AgentCardCache:
         found = rewrite_card(
             card, self._address(agent.id), serves=lambda one: self._target(agent, one) is not None
         )
-        grpc = self.grpc_address()
+        grpc = self._get_grpc_address()
         return found if grpc is None else add_grpc_interface(found, grpc, agent.id)
 
     async def aclose(self) -> None:

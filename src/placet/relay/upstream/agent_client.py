@@ -31,6 +31,30 @@ from placet.relay.upstream.connection import (
 UNAVAILABLE_STATUSES = frozenset({429, 502, 503, 504})
 """The statuses of a gateway in front of an agent that is not available."""
 
+EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
+HEADER_PATTERNS = {
+    "a2a-version": re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"),
+    "retry-after": re.compile(
+        r"[0-9]{1,6}|[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT"
+    ),
+}
+RESPONSE_HEADERS = frozenset({*EXTENSION_HEADERS, *HEADER_PATTERNS})
+T = TypeVar("T")
+CONNECT_TIMEOUT_S = 5.0
+IDLE_TIMEOUT_S = 4.0
+"""How long an idle connection is kept. Many agents close idle connections after five seconds, and a request
+that is sent at that moment is lost."""
+_TARGET = re.compile(r"[!-~\x80-\xff]+")
+FIXED_HEADERS = {"user-agent": f"placet/{__version__}", "accept-encoding": "identity"}
+JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
+EVENTS_TYPE = "text/event-stream"
+UNREACHABLE = "The agent could not be reached."
+TRUNCATED = "The agent's response ended before it was complete."
+TIMED_OUT = "The agent did not respond in time."
+INVALID_HTTP = "The agent's response is not valid HTTP."
+NETWORK_ERRORS = (TimeoutError, AddressRefused, InvalidHttpResponse, ResponseTruncated, OSError)
+"""The exceptions of calls to an agent."""
+
 
 class AgentAvailability:
     """Knows which agents have answered their last call.
@@ -55,16 +79,6 @@ class AgentAvailability:
         self._answering.discard(agent.key)
 
 
-EXTENSION_HEADERS = ("a2a-extensions", "x-a2a-extensions")
-HEADER_PATTERNS = {
-    "a2a-version": re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}"),
-    "retry-after": re.compile(
-        r"[0-9]{1,6}|[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT"
-    ),
-}
-RESPONSE_HEADERS = frozenset({*EXTENSION_HEADERS, *HEADER_PATTERNS})
-
-
 def select_response_headers(
     response: UpstreamResponse, request_headers: Mapping[str, str]
 ) -> tuple[tuple[bytes, bytes], ...]:
@@ -85,9 +99,6 @@ def _filter_value(name: str, value: str, request_headers: Mapping[str, str]) -> 
         return value if pattern.fullmatch(value) else ""
     requested = {one.strip() for key in EXTENSION_HEADERS for one in request_headers.get(key, "").split(",")}
     return ", ".join(one for one in map(str.strip, value.split(",")) if one in requested)
-
-
-T = TypeVar("T")
 
 
 class IdleTimeout:
@@ -136,14 +147,6 @@ class IdleTimeout:
         elif self._task is not None:
             self._is_expired = True
             self._task.cancel()
-
-
-CONNECT_TIMEOUT_S = 5.0
-IDLE_TIMEOUT_S = 4.0
-"""How long an idle connection is kept. Many agents close idle connections after five seconds, and a request
-that is sent at that moment is lost."""
-
-_TARGET = re.compile(r"[!-~\x80-\xff]+")
 
 
 class AgentHttpClient:
@@ -317,16 +320,6 @@ def _encode_request(method: str, url: URL, headers: Mapping[str, str], body: byt
     return head.encode("latin-1") + b"\r\n\r\n" + body
 
 
-FIXED_HEADERS = {"user-agent": f"placet/{__version__}", "accept-encoding": "identity"}
-JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
-EVENTS_TYPE = "text/event-stream"
-
-UNREACHABLE = "The agent could not be reached."
-TRUNCATED = "The agent's response ended before it was complete."
-TIMED_OUT = "The agent did not respond in time."
-INVALID_HTTP = "The agent's response is not valid HTTP."
-
-
 class UpstreamRequest(NamedTuple):
     """One request to an agent; `headers` include its credentials."""
 
@@ -443,10 +436,6 @@ def check_response_head(response: UpstreamResponse) -> None:
 def get_media_type(response: UpstreamResponse) -> str:
     """Return the media type of a response, without parameters."""
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-NETWORK_ERRORS = (TimeoutError, AddressRefused, InvalidHttpResponse, ResponseTruncated, OSError)
-"""The exceptions of calls to an agent."""
 
 
 def as_a2a_error(failure: Exception) -> A2AError:

@@ -8,6 +8,13 @@ from typing import Generic, Protocol, TypeVar, cast
 
 import httptools
 
+T = TypeVar("T", bound=Hashable)
+MAX_FIELD_BYTES = 8 * 1024
+MAX_HEAD_BYTES = 64 * 1024
+"""Limit of bytes without body data, because the parser buffers each field of a head or trailer."""
+MAX_BUFFERED_BYTES = 128 * 1024
+"""With more unread bytes than this, reading from the agent pauses."""
+
 
 class ConnectTimeout(TimeoutError):
     """No connection could be opened in time. Nothing was sent."""
@@ -23,9 +30,6 @@ class ResponseTruncated(Exception):
 
 class ConnectionClosed(ConnectionResetError):
     """The connection closed before a response. The agent may have received the request."""
-
-
-T = TypeVar("T", bound=Hashable)
 
 
 class Deadlines(Generic[T]):
@@ -62,12 +66,6 @@ class Deadlines(Generic[T]):
             del self._deadlines[one]
             self._on_timeout(one)
 
-
-MAX_FIELD_BYTES = 8 * 1024
-MAX_HEAD_BYTES = 64 * 1024
-"""Limit of bytes without body data, because the parser buffers each field of a head or trailer."""
-MAX_BUFFERED_BYTES = 128 * 1024
-"""With more unread bytes than this, reading from the agent pauses."""
 
 Origin = tuple[str, str, int]
 

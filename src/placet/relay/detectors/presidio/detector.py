@@ -41,6 +41,43 @@ from placet.text.characters import replace_surrogates
 
 _MODULE = "placet.relay.detectors.presidio.worker"
 
+DEFAULT_TIMEOUT = timedelta(seconds=5)
+MAX_TEXT_LENGTH = 200_000
+PATTERN_ENTITIES = frozenset(
+    {
+        "CREDIT_CARD",
+        "CRYPTO",
+        "DATE_TIME",
+        "EMAIL_ADDRESS",
+        "IBAN_CODE",
+        "IP_ADDRESS",
+        "MAC_ADDRESS",
+        "MEDICAL_LICENSE",
+        "PHONE_NUMBER",
+        "UK_NHS",
+        "URL",
+        "US_BANK_NUMBER",
+        "US_DRIVER_LICENSE",
+        "US_ITIN",
+        "US_PASSPORT",
+        "US_SSN",
+        "UUID",
+    }
+)
+"""The entity types that Presidio detects with patterns and context words."""
+MODEL_ENTITIES = frozenset({"AGE", "EMAIL", "ID", "LOCATION", "NRP", "ORGANIZATION", "PERSON"})
+"""The entity types that Presidio detects only with a language model."""
+MAX_WAITING = 128
+"""The maximum number of messages that wait for a process. Further ones are refused as busy at once."""
+MAX_CACHED_RESULTS = 4_096
+DEFAULT_WORKERS = max(1, min(4, (os.cpu_count() or 2) // 2))
+START_TIMEOUT_S = 120
+_REJECTED = (
+    "It is known as a sample, or its check digit is wrong. Presidio does not report it. Try another one."
+)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_NEAR_NAMES = 3
+
 
 class PresidioProcess:
     """Runs one Presidio process and restarts it after it ends. Only one thread may use it at a time."""
@@ -175,45 +212,9 @@ def _read(process: "subprocess.Popen[bytes]", size: int, deadline: float) -> byt
     return content
 
 
-DEFAULT_TIMEOUT = timedelta(seconds=5)
-MAX_TEXT_LENGTH = 200_000
 WINDOW, OVERLAP = 4_000, 300
 """Presidio compares every finding with every word around it, so long texts are faster in parts."""
-PATTERN_ENTITIES = frozenset(
-    {
-        "CREDIT_CARD",
-        "CRYPTO",
-        "DATE_TIME",
-        "EMAIL_ADDRESS",
-        "IBAN_CODE",
-        "IP_ADDRESS",
-        "MAC_ADDRESS",
-        "MEDICAL_LICENSE",
-        "PHONE_NUMBER",
-        "UK_NHS",
-        "URL",
-        "US_BANK_NUMBER",
-        "US_DRIVER_LICENSE",
-        "US_ITIN",
-        "US_PASSPORT",
-        "US_SSN",
-        "UUID",
-    }
-)
-"""The entity types that Presidio detects with patterns and context words."""
-MODEL_ENTITIES = frozenset({"AGE", "EMAIL", "ID", "LOCATION", "NRP", "ORGANIZATION", "PERSON"})
-"""The entity types that Presidio detects only with a language model."""
-MAX_WAITING = 128
-"""The maximum number of messages that wait for a process. Further ones are refused as busy at once."""
-MAX_CACHED_RESULTS = 4_096
-DEFAULT_WORKERS = max(1, min(4, (os.cpu_count() or 2) // 2))
-START_TIMEOUT_S = 120
-_REJECTED = (
-    "It is known as a sample, or its check digit is wrong. Presidio does not report it. Try another one."
-)
 logger = logging.getLogger(__name__)
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_NEAR_NAMES = 3
 
 
 class PresidioDetector(BuiltInDetector):

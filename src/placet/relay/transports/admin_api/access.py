@@ -16,6 +16,21 @@ from placet.relay.tenants import PERMISSIONS, Membership, TenantDirectory, requi
 
 FIRST_YEAR, LAST_YEAR = 1971, 9000
 
+IN_SETTINGS = "This is set in the server's settings file. Change it there."
+TENANT_ID = Parameter(
+    name=TENANT_QUERY,
+    location="query",
+    type=Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,62}$(?!\\n)")],
+    description="The tenant, for administrators. Default: `default`. Other members may send only their "
+    "own tenant.",
+)
+IF_MATCH = Parameter(
+    name="If-Match",
+    location="header",
+    type=str,
+    description="The `rev` or `version` that you read. If it has changed since, the request fails.",
+)
+
 
 def check_years(**timestamps: datetime | None) -> None:
     """Raise ValidationFailed for a timestamp in a year that the store cannot represent.
@@ -32,22 +47,6 @@ def check_period(start: datetime | None, end: datetime | None) -> None:
     check_years(startTime=start, endTime=end)
     if start and end and start >= end:
         raise ValidationFailed("startTime: must be before endTime.")
-
-
-IN_SETTINGS = "This is set in the server's settings file. Change it there."
-TENANT_ID = Parameter(
-    name=TENANT_QUERY,
-    location="query",
-    type=Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,62}$(?!\\n)")],
-    description="The tenant, for administrators. Default: `default`. Other members may send only their "
-    "own tenant.",
-)
-IF_MATCH = Parameter(
-    name="If-Match",
-    location="header",
-    type=str,
-    description="The `rev` or `version` that you read. If it has changed since, the request fails.",
-)
 
 
 class RelayRequest(ApiRequest, frozen=True, kw_only=True):

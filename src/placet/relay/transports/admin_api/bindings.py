@@ -47,6 +47,8 @@ policy_groups = RelayRouteGroup(
     write="POLICIES:WRITE",
 )
 
+MAX_BINDINGS = 10_000
+
 
 class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
     """A policy group and its revision."""
@@ -204,8 +206,6 @@ def _build_group_metadata(group: PolicyGroup) -> dict[str, Any]:
     ]
     return {"groupId": group.id, "groupName": group.name, "policies": policies}
 
-
-MAX_BINDINGS = 10_000
 
 bindings = RelayRouteGroup(
     tag="Policy bindings",

@@ -49,6 +49,10 @@ from placet.relay.transports.admin_api.access import RelayRequest, check_years
 from placet.relay.transports.admin_api.audit import audit
 from placet.relay.transports.admin_api.policies import policies
 
+UNSAVED = "unsaved"
+DEFAULT_PERIOD = timedelta(days=1)
+MAX_RUNNING = 2
+
 
 class ConcurrencyLimit:
     """Rejects an operation that would exceed the limit of its tenant or the total limit."""
@@ -74,7 +78,6 @@ class ConcurrencyLimit:
 
 
 MAX_RUNNING_PER_TENANT, MAX_RUNNING = 2, 4
-UNSAVED = "unsaved"
 
 
 class EvaluatorLoader(Protocol):
@@ -370,10 +373,6 @@ def _list_fields(applied: AppliedPolicy) -> dict[str, Any]:
         "action": policy.action,
         "level": applied.level,
     }
-
-
-DEFAULT_PERIOD = timedelta(days=1)
-MAX_RUNNING = 2
 
 
 class ReplayRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -32,6 +32,11 @@ S = TypeVar("S")
 AuditNote = tuple[str, Mapping[str, Any]]
 """The predicate of a sentence for the audit log, such as `removed the agent b`, and the event's metadata."""
 
+KEY_RULE = "Only an administrator may add an API key that does not belong to the tenant yet."
+EntryT = TypeVar("EntryT", AgentSettings, CallerSettings, GroupSettings)
+V = TypeVar("V")
+M = TypeVar("M", bound=Struct)
+
 
 class Records(ABC, Generic[P, S]):
     """Creates, updates and removes records of one kind. A `plan` raises an error to reject a change."""
@@ -122,15 +127,11 @@ class Records(ABC, Generic[P, S]):
         return self.build_record(request.member.tenant, name, held, self._editor.now())
 
 
-KEY_RULE = "Only an administrator may add an API key that does not belong to the tenant yet."
 RecordOrigin = Annotated[
     Literal["settings", "store"],
     Meta(description="Whether it is in the server's settings file or was registered with this API."),
 ]
 Rev = Annotated[int | None, Meta(description="The revision, for If-Match.")]
-EntryT = TypeVar("EntryT", AgentSettings, CallerSettings, GroupSettings)
-V = TypeVar("V")
-M = TypeVar("M", bound=Struct)
 
 
 class RegistryEntry(Struct, Generic[EntryT], frozen=True, kw_only=True):

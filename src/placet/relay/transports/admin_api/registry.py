@@ -57,6 +57,11 @@ AGENTS = RegistryKind[AgentSettings](
     get_stored=lambda stored: stored.agents,
 )
 
+CHANGE_ERRORS = (CaseNotFound, RelayConflict)
+MAX_AGENTS = 10_000
+_CONTROLS = f"\t\n{CONTROLS}".encode("unicode_escape").decode()
+MAX_MEMBERS = 10_000
+
 
 class AgentDraft(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The settings of an agent."""
@@ -213,9 +218,6 @@ def _without_agent(caller: CallerSettings, agent_id: str) -> CallerSettings:
     return replace(caller, agents=tuple(agent for agent in caller.agents if agent != agent_id))
 
 
-CHANGE_ERRORS = (CaseNotFound, RelayConflict)
-MAX_AGENTS = 10_000
-_CONTROLS = f"\t\n{CONTROLS}".encode("unicode_escape").decode()
 CallerName = Annotated[
     str, Meta(min_length=1, max_length=MAX_NAME_LENGTH, pattern=anchor_pattern(f"[^/{_CONTROLS}]+"))
 ]
@@ -386,7 +388,6 @@ def _view_subscription(caller: RegistryEntry[CallerSettings], sink: str) -> Subs
     )
 
 
-MAX_MEMBERS = 10_000
 Permission = Annotated[str, Meta(extra_json_schema={"enum": sorted(PERMISSIONS)})]
 
 groups = RelayRouteGroup(
