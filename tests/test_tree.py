@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -63,3 +64,23 @@ def has_docstring(source: str) -> bool:
 
 def test_every_source_file_has_a_docstring() -> None:
     assert [relative_path(path) for path in SOURCES if not has_docstring(path.read_text())] == []
+
+
+def list_assigned_names(source: str) -> list[str]:
+    """Return every name that a module assigns at its top level, also as part of a tuple."""
+    targets: list[ast.expr] = []
+    for node in ast.parse(source).body:
+        targets += node.targets if isinstance(node, ast.Assign) else ()
+        targets += (node.target,) if isinstance(node, ast.AnnAssign) else ()
+    stored = (one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
+    return [one.id for one in stored if isinstance(one.ctx, ast.Store)]
+
+
+def test_no_module_assigns_a_name_twice() -> None:
+    found = {
+        f"{relative_path(path)} {name}"
+        for path in SOURCES
+        for name, count in Counter(list_assigned_names(path.read_text())).items()
+        if count > 1
+    }
+    assert found == set(), "The second value replaces the first one. Give one of them another name."

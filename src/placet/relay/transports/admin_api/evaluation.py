@@ -51,7 +51,8 @@ from placet.relay.transports.admin_api.policies import policies
 
 UNSAVED = "unsaved"
 DEFAULT_PERIOD = timedelta(days=1)
-MAX_RUNNING = 2
+MAX_RUNNING_EVALUATIONS_PER_TENANT, MAX_RUNNING_EVALUATIONS = 2, 4
+MAX_RUNNING_REPLAYS = 2
 
 
 class ConcurrencyLimit:
@@ -75,9 +76,6 @@ class ConcurrencyLimit:
         finally:
             self._running[tenant] -= 1
             self._running += Counter()  # removes tenants without running operations
-
-
-MAX_RUNNING_PER_TENANT, MAX_RUNNING = 2, 4
 
 
 class EvaluatorLoader(Protocol):
@@ -180,8 +178,8 @@ class EvaluationApi(HttpApi):
         self._detectors = detectors
         self._loader = loader
         self._limit = ConcurrencyLimit(
-            per_tenant=MAX_RUNNING_PER_TENANT,
-            total=MAX_RUNNING,
+            per_tenant=MAX_RUNNING_EVALUATIONS_PER_TENANT,
+            total=MAX_RUNNING_EVALUATIONS,
             refusal="Too many evaluations are running. Try again in a second.",
             retry_after=1,
         )
@@ -407,7 +405,7 @@ class ReplayApi(HttpApi):
         self._monotonic = monotonic
         self._limit = ConcurrencyLimit(
             per_tenant=1,
-            total=MAX_RUNNING,
+            total=MAX_RUNNING_REPLAYS,
             refusal="Another replay is running. Try again when it has ended.",
             retry_after=5,
         )
@@ -416,7 +414,7 @@ class ReplayApi(HttpApi):
         OPERATIONS["replayPolicy"],
         read_only=True,
         description="Reads messages from the audit log, if their content is stored there. A tenant can run "
-        f"one replay at a time, and a server {MAX_RUNNING}.",
+        f"one replay at a time, and a server {MAX_RUNNING_REPLAYS}.",
         # A replay shows whether a pattern matches a message, so it reveals the text of the message.
         permissions=(audit.read,),
         body=ReplayRequest,
