@@ -17,6 +17,8 @@ IN_PARTS := $(SCHEMATHESIS) $(SERVICES) tests/hook tests/mcp tests/bench tests/b
   tests/install tests/pages tests/relay
 PARTS := lint test-hook test-browser-1 test-browser-2 test-browser-3 test-pages test-cli-1 test-cli-2 \
   test-mcp test-docs test-messages test-relay test-install test-others test-services test-schemathesis
+# A part says what it found when it ends, so that the parts' failures are not mixed.
+GROUP_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # All extras but those of OWN_ENVIRONMENT in scripts/compat.py, which no lock can contain beside the others.
 LOCKED_EXTRAS := ag-ui comprehend grpc langchain mcp openai-agents otel postgres presidio pydantic-ai redis relay server sqlite
 BIN := .venv/bin
@@ -37,7 +39,7 @@ demo: setup-base ## Run the service with a case waiting for your answer
 	$(BIN)/placet demo
 
 test: ## Run every check; PYTHON=python3.12 picks the interpreter
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(WORKERS) $(PARTS)
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(WORKERS) $(GROUP_OUTPUT) $(PARTS)
 
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full
