@@ -321,3 +321,30 @@ def test_the_installed_command_needs_no_path(host: GatedHost) -> None:
 def test_the_key_is_not_in_the_settings(host: GatedHost) -> None:
     host.install()
     assert host.server.admin_key not in (host.home / ".claude" / "settings.json").read_text()
+
+
+# What was decided before
+
+
+def test_a_reviewer_sees_what_was_asked_before_in_this_session(host: GatedHost) -> None:
+    first = host.ask("Bash", {"command": "npm test"})
+    assert "approved" not in host.open_page().text
+    host.answer(action="approve")
+    end_request(first)
+    second = host.ask("Bash", {"command": "npm run build"})
+    assert "approved: npm test" in host.open_page().text
+    host.answer(action="reject", **{"decision.1": "reject"})
+    assert end_request(second)["behavior"] == "deny"
+
+
+def test_a_command_that_was_approved_often_becomes_a_rule(host: GatedHost) -> None:
+    history = host.home / ".local" / "state" / "placet" / "gate" / "decisions.jsonl"
+    approved = host.ask("Bash", {"command": "npm test"})
+    host.answer(action="approve")
+    end_request(approved)
+    assert history.stat().st_mode & 0o777 == 0o600
+    history.write_bytes(history.read_bytes() * 6)
+    suggested = placet(host.home, "gate", "suggest", "--write", env=host.env, stdin="y\n")
+    assert "# approved 6 times" in suggested.stdout
+    assert end(host.start("PreToolUse", "Bash", {"command": "npm test"}))["permissionDecision"] == "allow"
+    assert placet(host.home, "gate", "suggest", env=host.env).stdout == ""

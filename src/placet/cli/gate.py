@@ -12,6 +12,7 @@ COMMANDS: Mapping[str, str] = {
     "uninstall": "placet.cli.gate_install",
     "doctor": "placet.cli.gate_doctor",
     "check": "placet.cli.gate_check",
+    "suggest": "placet.cli.gate_suggest",
     "run": "placet.cli.gate_run",
 }
 """Command -> the module that defines it under its name."""

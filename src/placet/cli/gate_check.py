@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -34,7 +35,10 @@ def check(host: str, transcript: Path, config: Path | None, as_json: bool) -> No
             calls = list(agent.read_transcript(iter(lines)))
     except OSError as error:
         raise SettingsError(f"{transcript} cannot be read: {error.strerror}.") from error
-    found = [(call, evaluate(policy, call, home=home, find_real_path=os.path.realpath)) for call in calls]
+    now = datetime.now(UTC)
+    found = [
+        (call, evaluate(policy, call, home=home, find_real_path=os.path.realpath, now=now)) for call in calls
+    ]
     if as_json:
         print_json(
             [

@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -96,9 +96,17 @@ def run(host: str, event: str, wait: str, host_process: int | None, config: Path
             decision = PersonQuestion(call, server, deadline, wait).ask()
             watch.stop()
             decision = _check_changes(agent, policy, call, decision)
+            _keep_decision(call, decision)
     except BaseException as error:  # interrupts too: the host always gets an answer
         decision = deny(_explain(error, wait))
     click.echo(agent.format_decision(event, decision, call), nl=False)
+
+
+def _keep_decision(call: HostCall, decision: HostDecision) -> None:
+    from placet.cli.gate_history_file import append_decision
+
+    if call.tool != PROBE_TOOL:
+        append_decision(call, decision)
 
 
 def _limit_process(lasts_s: float) -> None:
@@ -151,7 +159,9 @@ def _check_changes(
 
 def evaluate_call(policy: GatePolicy, call: HostCall) -> GateVerdict:
     """Return what the policy says about a call on this machine."""
-    return evaluate(policy, call, home=str(Path.home()), find_real_path=os.path.realpath)
+    return evaluate(
+        policy, call, home=str(Path.home()), find_real_path=os.path.realpath, now=datetime.now(UTC)
+    )
 
 
 class PersonQuestion:
@@ -166,12 +176,18 @@ class PersonQuestion:
 
     def ask(self) -> HostDecision:
         """Return the decision. Raises NotApproved or another error if there is none."""
+        from placet.cli.gate_history_file import read_history
+        from placet.hook.coding_agents.gate_history import describe_session
         from placet.hook.coding_agents.gate_questions import CaseSurroundings, build_drafts, decide
 
         granted = self._use_grant()
         if granted is not None:
             return granted
-        around = CaseSurroundings(computer=socket.gethostname(), current_text=_read_current_text(self._call))
+        around = CaseSurroundings(
+            computer=socket.gethostname(),
+            current_text=_read_current_text(self._call),
+            earlier=describe_session(read_history(), self._call.session),
+        )
         try:
             answers = [self._ask_one(draft) for draft in build_drafts(self._call, around)]
         except BaseException as error:

@@ -8,6 +8,7 @@ person is asked.
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ RuleEffect = Literal["allow", "ask", "deny"]
 RuleMatch = Literal["yes", "maybe", "no"]
 EFFECTS: tuple[RuleEffect, ...] = ("deny", "ask", "allow")
 TEXT_MEMBERS = ("server", "key_file")
-RULE_MEMBERS = ("tool", "command", "path", "cwd", "reason")
+RULE_MEMBERS = ("tool", "command", "path", "cwd", "reason", "until")
 WRITE_TOOL, READ_TOOL = "Write", "Read"
 """The tools that a redirection of a shell command counts as."""
 
@@ -43,6 +44,12 @@ class GateRule(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     reason: str = ""
+    until: date | None = None
+    """The last day, in UTC, on which an allow rule counts."""
+
+    def counts_at(self, now: datetime | None) -> bool:
+        """Return whether the rule counts at this time. Without a time, a rule with an end does not."""
+        return self.until is None or (now is not None and now.date() <= self.until)
 
     @property
     def title(self) -> str:
@@ -82,9 +89,14 @@ def parse_gate_policy(text: str, *, source: str = "policy") -> GatePolicy:
 
 
 def evaluate(
-    policy: GatePolicy, call: HostCall, *, home: str = "", find_real_path: Callable[[str], str] = str
+    policy: GatePolicy,
+    call: HostCall,
+    *,
+    home: str = "",
+    find_real_path: Callable[[str], str] = str,
+    now: datetime | None = None,
 ) -> GateVerdict:
-    """Return what the policy says about a call.
+    """Return what the policy says about a call at a time in UTC.
 
     `home` is the folder that `~` stands for. `find_real_path` follows symbolic links: an allow rule has to
     match the real path too, and for deny and ask rules either path counts.
@@ -104,7 +116,7 @@ def evaluate(
                 unsure = unsure or rule
     if unsure is not None:
         return GateVerdict(effect="ask", reason=f"This may match {unsure.title} of the policy.")
-    allowing = [rule for rule in policy.rules if rule.effect == "allow"]
+    allowing = [rule for rule in policy.rules if rule.effect == "allow" and rule.counts_at(now)]
     if call.kind == "tool" and facts.is_allowed(allowing):
         return GateVerdict(effect="allow", reason="Allowed by the policy.")
     return GateVerdict()
@@ -349,6 +361,7 @@ def _read_rules(raw: Any, effect: RuleEffect, source: str) -> Iterator[GateRule]
             paths=_read_patterns(one, "path", where),
             folders=_read_patterns(one, "cwd", where),
             reason=_read_text(one.get("reason", ""), f"{where}: reason"),
+            until=_read_until(one, effect, where),
         )
         if not (rule.tools or rule.commands or rule.paths or rule.folders):
             raise SettingsError(f'{where} is about nothing. Name a tool; tool = "*" means every tool.')
@@ -367,6 +380,17 @@ def _read_patterns(rule: Mapping[str, Any], name: str, where: str) -> tuple[str,
     if not all(isinstance(one, str) and one.strip() for one in patterns):
         raise SettingsError(f"{where}: {name} must hold texts that are not empty.")
     return tuple(patterns)
+
+
+def _read_until(rule: Mapping[str, Any], effect: RuleEffect, where: str) -> date | None:
+    until = rule.get("until")
+    if until is None:
+        return None
+    if effect != "allow":
+        raise SettingsError(f"{where}: until is for allow rules. Remove the rule when you do not need it.")
+    if not isinstance(until, date) or isinstance(until, datetime):
+        raise SettingsError(f"{where}: until must be a date without quotes, such as 2026-12-31.")
+    return until
 
 
 def _read_text(raw: Any, where: str) -> str:

@@ -30,6 +30,8 @@ class CaseSurroundings(Struct, frozen=True, kw_only=True):
     computer: str = ""
     current_text: str | None = None
     """The content of the file that the call would replace."""
+    earlier: str = ""
+    """What people decided earlier in this session."""
 
 
 def build_drafts(call: HostCall, around: CaseSurroundings) -> list[Draft]:
@@ -211,6 +213,7 @@ def _list_facts(call: HostCall, around: CaseSurroundings) -> dict[str, str]:
         "working_directory": call.folder,
         "session": call.session,
         "permission_mode": call.mode,
+        "earlier_in_this_session": around.earlier,
         "asked_for_by": " > ".join(call.agents) if call.kind != "tool" else "",
     }
     return {name: value for name, value in facts.items() if value}
