@@ -28,7 +28,7 @@ MOST_SECONDS = 1200
 TEST_TOOLS = ("hypothesis", "platformdirs", "playwright", "pytest", "pytest-timeout")
 """What the tests of every extra import; those of one extra are listed with it."""
 SERVER_TOOLS = ("httpx2", "jsonschema", "pyyaml", "schemathesis", "standardwebhooks", "a2a-sdk[http-server]")
-OWN_ENVIRONMENT = ("crewai", "google-adk", "smolagents", "strands")
+OWN_ENVIRONMENT = ("agent-framework", "crewai", "google-adk", "smolagents", "strands")
 """Extras that the lock cannot contain, or that are too large for it: their tests run only here."""
 UNLOCKED_BY_CREWAI = ("regex",)
 COMMANDS = ("mcp", "relay")
@@ -89,6 +89,7 @@ TRIALS: Mapping[str, Trial] = {
         extras=COMMANDS,
         tools=("aiogram",),
     ),
+    "agent-framework": Trial(tests=("tests/hook/frameworks/own_environment/test_agent_framework.py",)),
     "crewai": Trial(
         tests=("tests/hook/frameworks/own_environment/test_crewai.py",), unlocked=UNLOCKED_BY_CREWAI
     ),

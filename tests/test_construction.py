@@ -13,6 +13,7 @@ ALLOWED = {
     "hook/frameworks/openai_agents/approval.py gated.tool_input_guardrails": "as above",
     "hook/frameworks/openai_agents/conversion.py edited.tool_arguments": "a copy of the SDK's event",
     "hook/frameworks/openai_agents/conversion.py edited.tool_name": "as above",
+    "hook/frameworks/agent_framework/middleware.py context.result": "how the framework's middleware answers",
     "hook/frameworks/google_adk/plugin.py tool_context.actions.skip_summarization": "how ADK ends a run",
     "hook/frameworks/pydantic_ai/approval.py results.calls": "the framework's value",
     "hook/frameworks/pydantic_ai/approval.py waits.tool_def": "a copy of the framework's context",

@@ -20,6 +20,7 @@ _SERVER = (
 )
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "ag-ui": ("ag_ui",),
+    "agent-framework": ("agent_framework",),
     "comprehend": ("boto3",),
     "crewai": ("crewai",),
     "google-adk": ("google.adk",),
@@ -49,6 +50,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.deliveries": "server",
     "placet.embed": "server",
     "placet.hook.frameworks.ag_ui": "ag-ui",
+    "placet.hook.frameworks.agent_framework": "agent-framework",
     "placet.hook.frameworks.crewai": "crewai",
     "placet.hook.frameworks.google_adk": "google-adk",
     "placet.hook.frameworks.langchain": "langchain",
