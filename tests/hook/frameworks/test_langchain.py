@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 from placet.errors import InvalidFeedback, NothingToResume, ThreadBusy
-from placet.hook.frameworks.langchain.conversion import decode_result, encode_result
+from placet.hook.frameworks.langchain.messages import decode_result, encode_result
 from placet.testing.approvals import HOLD, runs_in
 from placet.testing.contracts.tool_approval import (
     BATCH,

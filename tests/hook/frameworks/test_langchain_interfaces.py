@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from placet.errors import ThreadPaused
 from placet.hook import HumanInTheLoopHook, MemoryGrants, ToolCall, ToolConfig
 from placet.hook.frameworks.langchain import ApprovalMiddleware, interruption_of, interruptions_of, resume
+from placet.hook.frameworks.langchain.messages import build_call_key, build_turn_key, find_thread_id
 from placet.hook.result_texts import CANCELLED_BY_MESSAGE
 from placet.testing.approvals import Scene
 from tests.hook.frameworks.langchain_harness import GO, ScriptedModel, list_results, thread_config
@@ -284,3 +285,9 @@ def test_unknown_mode_is_refused(office: Office) -> None:
     mode: Any = "sometimes"
     with pytest.raises(ValueError, match="interrupt_mode"):
         ApprovalMiddleware(office.hook, saver=office.saver, interrupt_mode=mode)
+
+
+@pytest.mark.parametrize("call_id", ["c1", "a/b", "", "#"])
+def test_the_key_of_a_call_names_its_thread(call_id: str) -> None:
+    key = build_call_key(build_turn_key("user/7", "", "run"), {"id": call_id})
+    assert find_thread_id(key) == "user/7"

@@ -10,8 +10,8 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 
 from placet.errors import HookError
-from placet.hook.frameworks.langchain.conversion import read_schema, snapshot_call, to_tool_call
 from placet.hook.frameworks.langchain.inner_agents import InnerAgentGuard, find_task
+from placet.hook.frameworks.langchain.messages import read_schema, snapshot_call, to_tool_call
 from placet.hook.frozen_values import build_frozen, replace
 from placet.hook.tool_call import ToolCall
 

@@ -24,13 +24,9 @@ from pydantic import TypeAdapter
 from placet.cases.execution_outcomes import NotRunReason
 from placet.hook.approval_rules import ReviewRequirement, State, ToolConfig
 from placet.hook.feedback import FeedbackResult, ToolFeedback
-from placet.hook.frameworks.langchain.conversion import (
-    INTERRUPTION_KEYWORD,
-    build_refusal,
-    encode_interruption,
-    read_schema,
-)
+from placet.hook.frameworks.langchain.answers import INTERRUPTION_KEYWORD, encode_interruption
 from placet.hook.frameworks.langchain.hitl_request import build_tool_approval
+from placet.hook.frameworks.langchain.messages import build_refusal, read_schema
 from placet.hook.frameworks.langchain.middleware import (
     ApprovalMiddleware,
     InterruptMode,
@@ -163,7 +159,7 @@ class HumanInTheLoopMiddleware(ApprovalMiddleware[RunContextT], LangChainMiddlew
         return GraphInterrupt((asked,))
 
     def _store_answer(self, key: str, asked: Any, answer: Any) -> InterruptionMetadata:
-        waiting = self._gate.waiting(key) if self.interrupt_mode == "per_call" else None
+        waiting = self.gate.waiting(key) if self.interrupt_mode == "per_call" else None
         if waiting is not None and isinstance(answer, Mapping) and "type" in answer:
             TypeAdapter(self._find_decision_schema(waiting)).validate_python(answer)
         return super()._store_answer(key, asked, answer)

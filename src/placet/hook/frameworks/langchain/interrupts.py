@@ -12,7 +12,7 @@ from langgraph.types import Interrupt, interrupt
 from pydantic import RootModel, ValidationError, model_validator
 
 from placet.errors import InvalidFeedback
-from placet.hook.frameworks.langchain.conversion import show_interruption
+from placet.hook.frameworks.langchain.answers import show_interruption
 from placet.hook.interruption import InterruptionMetadata
 
 StoreAnswer = Callable[[Any], InterruptionMetadata]

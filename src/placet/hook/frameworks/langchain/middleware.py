@@ -5,10 +5,9 @@ a Saver of ours, because a LangGraph checkpointer cannot let exactly one of two 
 """
 
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
@@ -16,53 +15,41 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph._internal._typing import StateLike
 from langgraph.config import get_config
-from langgraph.errors import GraphBubbleUp, GraphInterrupt, UnknownInterruptError, is_invalid_resume
-from langgraph.pregel.protocol import PregelProtocol
+from langgraph.errors import GraphBubbleUp, GraphInterrupt, is_invalid_resume
 from langgraph.runtime import Runtime
-from langgraph.types import All, Command, Durability, GraphOutput, StreamMode
-from langgraph.typing import ContextT
+from langgraph.types import Command
 from typing_extensions import TypeVar as TypeVarWithDefault
 
-from placet.effects import EffectRun
-from placet.errors import AlreadyDecided, HookError, NothingToResume, ThreadPaused
-from placet.hook.answer_validation import Feedback, materialize_answers
+from placet.errors import HookError, NothingToResume, ThreadPaused
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules, find_new_message_policy
-from placet.hook.argument_checks import (
-    refuse,
-    require_hooks,
-    require_known_options,
-    require_methods,
-    require_names,
-    require_thread_id,
-)
+from placet.hook.argument_checks import require_hooks, require_known_options, require_names
 from placet.hook.call_evaluation import check_provider_tools, evaluate_call, evaluate_calls, run_evaluation
 from placet.hook.checkpoint import Checkpoint
 from placet.hook.feedback import ToolFeedback
+from placet.hook.frameworks.langchain.answers import decode_answer
 from placet.hook.frameworks.langchain.call_guard import GuardedRequest, guard_request
 from placet.hook.frameworks.langchain.call_order import CallOrder, TurnName
-from placet.hook.frameworks.langchain.conversion import (
-    address_answer,
+from placet.hook.frameworks.langchain.hitl_request import ShownCalls, is_first_question
+from placet.hook.frameworks.langchain.inner_agents import guarding_task
+from placet.hook.frameworks.langchain.interrupts import build_interrupt, may_have_answer, take_answer
+from placet.hook.frameworks.langchain.messages import (
     announce_edit,
     apply_changes,
     apply_decision,
+    build_call_key,
     build_refusal,
     build_removals,
-    build_resume_input,
     build_tool_message,
     build_turn_key,
     current_run,
-    decode_answer,
     decode_result,
     encode_result,
     find_early_results,
     find_feedback,
-    find_interrupts,
     find_open_calls,
     find_thread_id,
     find_turn,
-    find_turn_keys,
     has_checkpointer,
-    has_work_left,
     is_auto_approved,
     list_provider_tools,
     read_schema,
@@ -70,17 +57,15 @@ from placet.hook.frameworks.langchain.conversion import (
     sort_by_call,
     split_at_turn,
     to_tool_call,
-    with_strict_resume,
-)
-from placet.hook.frameworks.langchain.hitl_request import ShownCalls, is_first_question
-from placet.hook.frameworks.langchain.inner_agents import guarding_task
-from placet.hook.frameworks.langchain.interrupts import (
-    build_interrupt,
-    may_have_answer,
-    take_answer,
-    translate_invalid_resume,
 )
 from placet.hook.frameworks.langchain.parallel_calls import MAX_PARALLEL_CALLS, ParallelCallStarts
+from placet.hook.frameworks.langchain.resumption import (
+    AgentGraph,
+    RunConfig,
+    aresume,
+    interruption_of,
+    resume,
+)
 from placet.hook.frameworks.thread_store import RUNNING_DECISIONS
 from placet.hook.gate import Gate, GateOptions
 from placet.hook.interruption import InterruptionMetadata
@@ -93,11 +78,6 @@ from placet.hook.workers import Workers
 ToolResult = ToolMessage | Command[Any]
 DecidedTurn = InterruptionMetadata | tuple[ToolCall, ...]
 """A decided turn, or the calls of a turn that needed no review."""
-RunConfig = Mapping[str, Any]
-"""The `config` of a run, as LangGraph takes it."""
-OutputT = TypeVarWithDefault("OutputT", bound=StateLike, default=Any)
-AgentGraph = PregelProtocol[Any, ContextT, Any, OutputT]
-"""An agent of `create_agent`, or a graph that contains one."""
 RunContextT = TypeVarWithDefault("RunContextT", bound=StateLike | None, default=Any)
 """The type of an agent's context; type checkers need not know it."""
 T = TypeVar("T")
@@ -107,19 +87,6 @@ NO_CHECKPOINTER = (
     "The agent has no checkpointer, so a call that waits could never continue."
     " Pass checkpointer=… to create_agent; InMemorySaver() keeps threads until the process ends."
 )
-
-
-class ResumeOptions(TypedDict, Generic[ContextT], total=False):
-    """What `resume` takes for one run; all but `config` is passed on to the agent."""
-
-    config: RunConfig | None
-    context: ContextT | None
-    stream_mode: StreamMode
-    print_mode: StreamMode | Sequence[StreamMode]
-    output_keys: str | Sequence[str] | None
-    interrupt_before: All | Sequence[str] | None
-    interrupt_after: All | Sequence[str] | None
-    durability: Durability | None
 
 
 class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
@@ -149,11 +116,11 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         if interrupt_mode not in ("batched", "per_call"):
             raise ValueError(f"interrupt_mode: must be 'batched' or 'per_call', got {interrupt_mode!r}.")
         require_known_options(options, GateOptions.__annotations__)
-        self._gate = Gate(hooks, saver, **options)
+        self.gate = Gate(hooks, saver, **options)
         self._hooks = hooks
         self._decided_turns: dict[str, DecidedTurn] = {}  # decided turns cannot change, so they are cached
         self._waiting_turns: dict[str, None] = {}
-        self._call_starts = ParallelCallStarts(self._gate)
+        self._call_starts = ParallelCallStarts(self.gate)
         self._repeatable = frozenset(require_names("repeatable", repeatable))
         self._parallel = frozenset(require_names("parallel", parallel))
         self._order = CallOrder(self._parallel)
@@ -195,7 +162,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         self, state: AgentState[Any], runtime: Runtime[RunContextT]
     ) -> dict[str, Any] | None:
         """Async version of `after_model`."""
-        return await self._gate.run_blocking(partial(self.after_model, state, runtime))
+        return await self.gate.run_blocking(partial(self.after_model, state, runtime))
 
     def threads_of(self, agent: AgentGraph[Any, Any], **options: Any) -> AgentThreads:
         """Return the agent with its threads, for `resume_pending` and `resume_as_decided`."""
@@ -207,7 +174,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             result = await aresume(agent, thread_id, None, **options)
             return interruption_of(result) or result
 
-        return self._gate.threads_of(
+        return self.gate.threads_of(
             lambda thread_id: interruption_of(result := resume(agent, thread_id, None, **options)) or result,
             aresume=continue_thread,
             find_thread=find_thread,
@@ -232,7 +199,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             with guarding_task(request, self._hooks):
                 return handler(ready)
         try:
-            with self._gate.renewing_lease(key), guarding_task(request, self._hooks):
+            with self.gate.renewing_lease(key), guarding_task(request, self._hooks):
                 result = handler(ready)
         except BaseException as error:
             self._record_failure(key, request, ready, error)
@@ -244,7 +211,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
     ) -> ToolResult:
         """Async version of `wrap_tool_call`."""
         turn, call = (
-            await self._gate.run_blocking(partial(self._find_ordered_turn, request)),
+            await self.gate.run_blocking(partial(self._find_ordered_turn, request)),
             request.tool_call,
         )
         with self._order.running(turn, call["id"] or ""):
@@ -256,7 +223,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
     ) -> ToolResult:
         undo = partial(self._undo_begin, request)
-        begun = await self._gate.run_blocking(partial(self._begin, request), on_cancel=undo)
+        begun = await self.gate.run_blocking(partial(self._begin, request), on_cancel=undo)
         key: str | None = begun[0]
         ready: GuardedRequest | ToolResult = begun[1]
         if not isinstance(ready, GuardedRequest):
@@ -265,12 +232,12 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             with guarding_task(request, self._hooks):
                 return await handler(ready)
         try:
-            with self._gate.renewing_lease(key), guarding_task(request, self._hooks):
+            with self.gate.renewing_lease(key), guarding_task(request, self._hooks):
                 result = await handler(ready)
         except (Exception, CancelledError) as error:
-            await self._gate.run_blocking(partial(self._record_failure, key, request, ready, error))
+            await self.gate.run_blocking(partial(self._record_failure, key, request, ready, error))
             raise
-        return await self._gate.run_blocking(partial(self._finish, key, request, ready, result))
+        return await self.gate.run_blocking(partial(self._finish, key, request, ready, result))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -287,7 +254,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Any:
         """Async version of `wrap_model_call`."""
-        request, changes, repeated_turn = await self._gate.run_blocking(
+        request, changes, repeated_turn = await self.gate.run_blocking(
             partial(self._prepare_request, request)
         )
         if repeated_turn is not None:
@@ -309,7 +276,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             take_answer(take) if may and waits else None
         )  # an answer can only be for a turn that waits
         if interruption is None:
-            interruption = self._gate.stop(key, asked, state=state, schemas=self._schemas, new=not may)
+            interruption = self.gate.stop(key, asked, state=state, schemas=self._schemas, new=not may)
         if interruption is not None and interruption.undecided:
             _cache(self._waiting_turns, key, None)
             if may and not waits:
@@ -337,7 +304,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         return build_interrupt(interruption, is_single=self._asks_per_call)
 
     def _find_shown(self, key: str, asked: Sequence[ToolCall]) -> ShownCalls:
-        waiting = self._gate.waiting(key)
+        waiting = self.gate.waiting(key)
         if waiting is None:
             raise NothingToResume
         return ShownCalls(waiting, is_first_question(waiting, asked, may_grow=self._may_grow))
@@ -346,7 +313,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         try:
             given = decode_answer(answer, partial(self._find_shown, key, asked))
             # LangGraph stores the answer too, and the start of a call syncs it to disk.
-            return self._gate.answer(key, given, unsynced=True)
+            return self.gate.answer(key, given, unsynced=True)
         except NothingToResume:  # the turn was deleted from the saver
             self._waiting_turns.pop(key, None)
             raise
@@ -356,7 +323,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         message = find_turn(request.state["messages"], request.tool_call["id"])
         name = (_turn_key(request.runtime.config, message), current_run())
         if message is not None and len(message.tool_calls) > 1 and not self._order.is_known(name):
-            ended = self._gate.find_ended_calls(name[0])
+            ended = self.gate.find_ended_calls(name[0])
             if ended is not None:
                 self._order.expect(name, find_open_calls(message, request.state["messages"]), ended)
         return name
@@ -366,7 +333,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         call = request.tool_call
         turn = find_turn(request.state["messages"], call["id"])
         key = _turn_key(request.runtime.config, turn)
-        interruption = self._decided_turns.get(key) or self._gate.waiting(key)
+        interruption = self._decided_turns.get(key) or self.gate.waiting(key)
         if isinstance(interruption, tuple) and to_tool_call(call) in interruption:
             return None, self._guard(request)
         decided = (
@@ -374,7 +341,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         )
         if decided is None and not is_auto_approved(interruption, call):
             # A call that after_model has not seen, such as one added by other middleware, stops here.
-            key = f"{key}/{call['id']}"
+            key = build_call_key(key, call)
             interruption = self._await_decisions(key, [call], request.state)
             if interruption is None:
                 return None, self._guard(request)
@@ -443,12 +410,12 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         call_id = request.tool_call["id"] or ""
         self._call_starts.undo_pending(key, current_run())
         if not isinstance(error, Exception) or ready.guard.detected_late:
-            self._gate.mark_interrupted(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
+            self.gate.mark_interrupted(key, call_id, repeatable=ready.tool_call["name"] in self._repeatable)
         elif isinstance(error, GraphBubbleUp | HookError) or is_invalid_resume(error):
             # The tool did not fail: an inner agent waits, or got an invalid answer.
-            self._gate.undo_begin(key, call_id)
+            self.gate.undo_begin(key, call_id)
         else:
-            self._gate.finish(key, call_id, describe_failure(error))
+            self.gate.finish(key, call_id, describe_failure(error))
 
     def _undo_begin(
         self, request: ToolCallRequest, begun: tuple[str | None, GuardedRequest | ToolResult]
@@ -457,7 +424,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         key, ready = begun
         if key is not None and isinstance(ready, GuardedRequest):
             self._call_starts.undo_pending(key, current_run())
-            self._gate.undo_begin(key, request.tool_call["id"] or "")
+            self.gate.undo_begin(key, request.tool_call["id"] or "")
 
     def _prepare_request(
         self, request: ModelRequest[Any]
@@ -474,7 +441,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
             return request, [], None
         turn_key, since = _turn_key(get_config(), turn), [*answers, *later]
         asked = self._group_calls(turn_key, turn.tool_calls)
-        stopped = {key: found for key in asked if (found := self._gate.waiting(key)) is not None}
+        stopped = {key: found for key in asked if (found := self.gate.waiting(key)) is not None}
         early = find_early_results(answers, stopped.values())
         answers = [each for each in answers if each not in early]
         waiting = find_open_calls(turn, answers)
@@ -515,7 +482,7 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         """Return the calls that are asked about together, by the gate's key."""
         if not self._asks_per_call:
             return {turn_key: [*calls]}
-        return {f"{turn_key}/{call['id']}": [call] for call in calls}
+        return {build_call_key(turn_key, call): [call] for call in calls}
 
     def _cancel_calls(self, key: str, calls: Sequence[Any], stopped: Collection[str]) -> list[ToolMessage]:
         if not calls:
@@ -523,130 +490,10 @@ class ApprovalMiddleware(AgentMiddleware[AgentState[Any], RunContextT, Any]):
         if key not in stopped:
             return [build_tool_message(call, CANCELLED_BY_MESSAGE) for call in calls]
         ids = [call["id"] or "" for call in calls]
-        results = self._gate.supersede(key, ids, CANCELLED_BY_MESSAGE)
+        results = self.gate.supersede(key, ids, CANCELLED_BY_MESSAGE)
         # The others have started: ThreadBusy while they run, or their end will never be known.
-        results |= {each: self._gate.begin(key, each).result for each in ids if each not in results}
+        results |= {each: self.gate.begin(key, each).result for each in ids if each not in results}
         return [decode_result(call, results[each]) for call, each in zip(calls, ids, strict=True)]
-
-
-def interruption_of(result: object) -> InterruptionMetadata | None:
-    """Return what waits for a reviewer in a result, a stream chunk, or a `get_state`; or None."""
-    return next(iter(interruptions_of(result)), None)
-
-
-def interruptions_of(result: object) -> tuple[InterruptionMetadata, ...]:
-    """Return everything that waits for a reviewer: parallel agents may each interrupt."""
-    return tuple(find_interrupts(result).values())
-
-
-@overload
-def resume(
-    agent: AgentGraph[ContextT, OutputT],
-    thread_id: str,
-    feedback: Feedback | None,
-    *,
-    version: Literal["v2"],
-    **options: Unpack[ResumeOptions[ContextT]],
-) -> GraphOutput[OutputT]: ...
-@overload
-def resume(
-    agent: AgentGraph[ContextT, OutputT],
-    thread_id: str,
-    feedback: Feedback | None,
-    *,
-    version: Literal["v1"] = "v1",
-    **options: Unpack[ResumeOptions[ContextT]],
-) -> dict[str, Any]: ...
-def resume(
-    agent: Any, thread_id: str, feedback: Feedback | None, *, config: RunConfig | None = None, **options: Any
-) -> Any:
-    """Answer what waits in a thread and continue; returns as `agent.invoke`, to which `options` are passed.
-
-    Without feedback, expired calls are rejected. Raises InvalidFeedback, and then stores nothing;
-    NothingToResume; ThreadBusy while another process runs a call. A finished thread is not changed.
-    """
-    run = EffectRun(_resume_steps(agent, thread_id, feedback, config, options.get("version")))
-    for step in run:
-        try:
-            run.set_result(step.call(agent.invoke, agent.get_state, options))
-        except Exception as error:
-            run.set_exception(error)
-    return run.outcome
-
-
-@overload
-def aresume(
-    agent: AgentGraph[ContextT, OutputT],
-    thread_id: str,
-    feedback: Feedback | None,
-    *,
-    version: Literal["v2"],
-    **options: Unpack[ResumeOptions[ContextT]],
-) -> Coroutine[Any, Any, GraphOutput[OutputT]]: ...
-@overload
-def aresume(
-    agent: AgentGraph[ContextT, OutputT],
-    thread_id: str,
-    feedback: Feedback | None,
-    *,
-    version: Literal["v1"] = "v1",
-    **options: Unpack[ResumeOptions[ContextT]],
-) -> Coroutine[Any, Any, dict[str, Any]]: ...
-async def aresume(
-    agent: Any, thread_id: str, feedback: Feedback | None, *, config: RunConfig | None = None, **options: Any
-) -> Any:
-    """Async version of `resume`."""
-    run = EffectRun(_resume_steps(agent, thread_id, feedback, config, options.get("version")))
-    for step in run:
-        try:
-            run.set_result(await step.call(agent.ainvoke, agent.aget_state, options))
-        except Exception as error:
-            run.set_exception(error)
-    return run.outcome
-
-
-class InvokeAgent(NamedTuple):
-    """Run the agent on an input, and send back what it returns."""
-
-    input: Any
-    config: RunConfig
-
-    def call(self, invoke: Callable[..., Any], get_state: Callable[..., Any], options: Any) -> Any:
-        """Call `invoke`, which may return an awaitable."""
-        return invoke(self.input, self.config, **options)
-
-
-class GetState(NamedTuple):
-    """Send back the snapshot of the thread."""
-
-    config: RunConfig
-
-    def call(self, invoke: Callable[..., Any], get_state: Callable[..., Any], options: Any) -> Any:
-        """Call `get_state`, which may return an awaitable."""
-        return get_state(self.config)
-
-
-def _resume_steps(
-    agent: Any, thread_id: str, feedback: Feedback | None, config: RunConfig | None, version: str | None
-) -> Generator[InvokeAgent | GetState, Any, Any]:
-    order = "resume(agent, thread_id, feedback)"
-    require_methods("agent", agent, ["invoke", "get_state"], f"an agent, as in {order}")
-    require_thread_id(thread_id, order)
-    if config is not None and not isinstance(config, Mapping):
-        refuse("config", "a mapping, as agent.invoke takes it", config)
-    given = dict(config or {})
-    where = {**given, "configurable": {**given.get("configurable", {}), "thread_id": thread_id}}
-    with translate_invalid_resume():
-        if (answer := address_answer(feedback)) is not None:
-            with suppress(UnknownInterruptError):
-                return (yield InvokeAgent(answer, with_strict_resume(where)))
-        feedback = materialize_answers(feedback)
-        snapshot = yield GetState(where)
-        if feedback is not None and not find_interrupts(snapshot):
-            _refuse_contradiction(agent, feedback, thread_id, snapshot.values)
-        if not has_work_left(snapshot):
-            return GraphOutput(snapshot.values) if version == "v2" else snapshot.values
-        return (yield InvokeAgent(build_resume_input(snapshot, feedback), where))
 
 
 def _may_stop(hook: Hook, call: ToolCall, state: Any) -> bool:
@@ -654,29 +501,6 @@ def _may_stop(hook: Hook, call: ToolCall, state: Any) -> bool:
     if isinstance(hook, HumanInTheLoopHook):
         return not hook.never_stops(call.name)
     return run_evaluation(evaluate_call([hook], call, state)) is not None
-
-
-def _refuse_contradiction(agent: Any, feedback: Feedback, thread_id: str, values: Any) -> None:
-    """Raise AlreadyDecided if the answers contradict decisions from which the thread has continued."""
-    messages = values.get("messages", ()) if isinstance(values, Mapping) else ()
-    for key in find_turn_keys(feedback, thread_id, messages):
-        for gate in _find_gates(agent):
-            stopped = gate.waiting(key)
-            if stopped is not None and not stopped.undecided:
-                try:
-                    gate.answer(key, feedback)
-                except AlreadyDecided as error:
-                    raise AlreadyDecided(error.message, outcome=values, **error.details) from None
-
-
-def _find_gates(agent: Any) -> list[Gate]:
-    """Return the gates of the agent's approval middleware, and of that of graphs inside it."""
-    inner = (
-        [graph for _, graph in agent.get_subgraphs(recurse=True)] if hasattr(agent, "get_subgraphs") else []
-    )
-    nodes = [node for graph in (agent, *inner) for node in getattr(graph, "nodes", {}).values()]
-    owners = [getattr(getattr(node.bound, "func", None), "__self__", None) for node in nodes]
-    return [owner._gate for owner in owners if isinstance(owner, ApprovalMiddleware)]
 
 
 def _turn_key(config: RunConfig, turn: AIMessage | None) -> str:

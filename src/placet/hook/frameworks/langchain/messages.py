@@ -1,11 +1,12 @@
-"""Converting interruptions, answers, calls and results between LangGraph's form and ours."""
+"""Calls, turns and results in the messages of a LangGraph thread."""
 
 import dataclasses
 import operator
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from langchain.agents.middleware import ExtendedModelResponse, ModelResponse
@@ -15,34 +16,17 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.runtime import get_runtime
-from langgraph.types import Command, Interrupt
+from langgraph.types import Command
 from pydantic import BaseModel
 
-from placet.errors import InvalidFeedback, NothingToResume
-from placet.hook.answer_validation import NOT_ANSWERS, Feedback, materialize_answers
 from placet.hook.feedback import FeedbackResult, ToolFeedback
-from placet.hook.frameworks.langchain.hitl_request import (
-    REQUEST_MEMBERS,
-    ShownCalls,
-    build_hitl_request,
-    build_tool_approval,
-    read_hitl_response,
-)
-from placet.hook.frozen_values import replace
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.result_texts import describe_result, get_refusal
 from placet.hook.tool_call import ToolCall
 from placet.hook.tools import copy_arguments
 
-DECISION_MEMBERS = ("result", "reason", "answer", "decided_by", "not_run")
 SERDE = JsonPlusSerializer()
 MSGPACK_PREFIX, TEXT_PREFIX = "msgpack:", "text:"
-INTERRUPT = "interrupt"
-INTERRUPTION_KEYWORD = "x-placet-interruption"
-"""The member of an interrupt's schema with the interruption, if the value is LangChain's only."""
-TURN_KEY = "turn_key"
-"""The key under which the gate keeps the turn."""
-STRICT_RESUME = "__pregel_strict_resume"
 CHECKPOINTER = "__pregel_checkpointer"
 OPEN_SCHEMA = frozenset(
     {"additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf", "$ref", "unevaluatedProperties"}
@@ -50,203 +34,19 @@ OPEN_SCHEMA = frozenset(
 """Members with which a schema says itself which other arguments it allows, or may allow more."""
 
 
-def encode_interruption(
-    interruption: InterruptionMetadata, where: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return an interruption with its decisions as plain JSON, for LangGraph to show and store.
-
-    `where` is the run's `configurable`: it has the thread id, and the graphs around the interrupted one.
-    """
-    place = where or {}
-    path = [graph.partition(":")[0] for graph in place.get("checkpoint_ns", "").split("|")[:-1]]
-    members = interruption.to_dict()
-    members["thread_id"] = str(place.get("thread_id", interruption.thread_id))
-    for call in members["tool_feedbacks"]:
-        _to_plain_json(call, path)
-    said = {
-        each.id: _decision_to_dict(each) for each in interruption.tool_feedbacks if each.result is not None
-    }
-    case = None if interruption.case is None else dict(interruption.case)
-    return {
-        **members,
-        "said": said,
-        "case": case,
-        TURN_KEY: interruption.state.get(TURN_KEY, interruption.thread_id),
-    }
-
-
-def show_interruption(
-    interruption: InterruptionMetadata, where: Mapping[str, Any], *, is_single: bool = False
-) -> dict[str, Any]:
-    """Return the value of an interrupt: the interruption in our form, and in LangChain's."""
-    shown = encode_interruption(interruption, where) | build_hitl_request(interruption)
-    return shown | build_tool_approval(interruption.tool_feedbacks[0]) if is_single else shown
-
-
-def decode_interruption(value: Mapping[str, Any], interrupt_id: str | None = None) -> InterruptionMetadata:
-    """Return what `encode_interruption` wrote; `interrupt_id` becomes the interruption's state."""
-    members = {name: each for name, each in value.items() if name not in REQUEST_MEMBERS}
-    said, case = members.pop("said", {}), members.pop("case", None)
-    state = {TURN_KEY: members.pop(TURN_KEY, "")}
-    if interrupt_id is not None:
-        state[INTERRUPT] = interrupt_id
-    interruption = InterruptionMetadata.from_dict(members, state=state)
-    if said:
-        calls = tuple(replace(each, **said.get(each.id, {})) for each in interruption.tool_feedbacks)
-        interruption = replace(interruption, tool_feedbacks=calls)
-    return interruption if case is None else replace(interruption, case=case)
-
-
-def encode_answer(feedback: Feedback | None) -> dict[str, Any]:
-    """Return answers as plain JSON."""
-    if isinstance(feedback, InterruptionMetadata):
-        answered = encode_interruption(feedback)
-        for call in answered["tool_feedbacks"]:
-            call["schema"] = None  # not needed in an answer
-        return {"interruption": answered}
-    if feedback is None or isinstance(feedback, Mapping):
-        return {"decisions": feedback if feedback is None else dict(feedback)}
-    return {
-        "tool_feedbacks": [
-            {**_to_plain_json(each.to_dict()), **_decision_to_dict(each)}
-            for each in _check_feedback(feedback)
-        ]
-    }
-
-
-def decode_answer(answer: Any, find_shown: Callable[[], ShownCalls]) -> Feedback | None:
-    """Return answers as the gate takes them, given by call id, in LangChain's form, or by `encode_answer`."""
-    read = read_hitl_response(answer, find_shown)
-    if read is not None:
-        return read
-    if not isinstance(answer, Mapping):
-        raise InvalidFeedback("Answer with decisions by call id.")
-    try:
-        match dict(answer):
-            case {"interruption": Mapping() as value, **rest} if not rest:
-                return decode_interruption(value)
-            case {"tool_feedbacks": list() as calls, **rest} if not rest:
-                return [ToolFeedback.from_dict(each) for each in calls]
-            case {"decisions": None | Mapping() as said, **rest} if not rest:
-                return said
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidFeedback("These answers cannot be read; nothing was stored.") from error
-    return answer
-
-
-def find_turn_keys(feedback: Feedback, thread_id: str, messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the gate's keys of the turns that these answers are about."""
-    if isinstance(feedback, InterruptionMetadata):
-        return [str(feedback.state.get(TURN_KEY, ""))]
-    answered = (
-        set(feedback) if isinstance(feedback, Mapping) else {each.id for each in _check_feedback(feedback)}
-    )
-    turns = [each for each in messages if answered & {call["id"] for call in _read_calls(each)}]
-    return [build_turn_key(thread_id, "", turn.id) for turn in turns]
-
-
 def build_turn_key(thread_id: str, graph: str, turn_id: str | None) -> str:
     """Return the key of a turn: the thread, the graph inside it, and the model's reply."""
     return f"{thread_id}/{graph}/{turn_id or ''}"
 
 
+def build_call_key(turn_key: str, call: Mapping[str, Any]) -> str:
+    """Return the key of a call that is asked about alone."""
+    return f"{turn_key}#{quote(call['id'] or '', safe='')}"
+
+
 def find_thread_id(key: str) -> str:
-    """Return the thread of a turn's key."""
+    """Return the thread of a turn's key, or of a call's."""
     return key.rsplit("/", 2)[0]
-
-
-def find_interrupts(result: Any) -> dict[str, InterruptionMetadata]:
-    """Return what waits in a result, a stream chunk or a snapshot: interrupt id -> interruption."""
-    if isinstance(result, tuple) and not hasattr(result, "interrupts"):
-        result = result[-1] if result else None
-    if isinstance(result, Mapping) and "__interrupt__" not in result:
-        result = result.get("data", result)
-    found = result.get("__interrupt__") if isinstance(result, Mapping) else getattr(result, "interrupts", ())
-    said = {each.id: _read_interrupt(each) for each in found or ()}
-    return {each: decode_interruption(value, each) for each, value in said.items() if value is not None}
-
-
-def _read_interrupt(asked: Interrupt[Any]) -> Mapping[str, Any] | None:
-    """Return the interruption from an interrupt's value, or from its schema, if it is one of ours."""
-    schema = asked.response_schema
-    for each in (asked.value, schema.get(INTERRUPTION_KEYWORD) if isinstance(schema, dict) else None):
-        if isinstance(each, Mapping) and "digest" in each:
-            return each
-    return None
-
-
-def has_work_left(snapshot: Any) -> bool:
-    """Return whether the thread has work left; raises NothingToResume for other threads."""
-    if snapshot.created_at is None or (snapshot.interrupts and not find_interrupts(snapshot)):
-        raise NothingToResume
-    return bool(
-        snapshot.tasks
-    )  # `next` leaves out tasks that ran, even if the process died before continuing
-
-
-def build_resume_input(snapshot: Any, feedback: Feedback | None) -> Command[Any] | None:
-    """Return what to invoke the agent with: the answers, each for the interrupt it belongs to."""
-    feedback = materialize_answers(feedback)
-    pending = find_interrupts(snapshot)
-    if not pending:  # the process died
-        return Command(resume=encode_answer(feedback)) if _may_be_waiting(snapshot) else None
-    if len(pending) == 1 or feedback is None:
-        return Command(resume=dict.fromkeys(pending, encode_answer(feedback)))
-    return Command(resume=_split_answers(pending, feedback))
-
-
-def address_answer(feedback: Feedback | None) -> Command[Any] | None:
-    """Return the answers for the interrupt they belong to, if the feedback names it."""
-    if not isinstance(feedback, InterruptionMetadata) or INTERRUPT not in feedback.state:
-        return None
-    return Command(resume={feedback.state[INTERRUPT]: encode_answer(feedback)})
-
-
-def with_strict_resume(where: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config with which LangGraph raises UnknownInterruptError for an answered interrupt.
-
-    A LangGraph version without this option shows what waits instead.
-    """
-    return {**where, "configurable": {**where["configurable"], STRICT_RESUME: True}}
-
-
-def _may_be_waiting(snapshot: Any) -> bool:
-    """Return whether calls may be waiting for a reviewer, and not for a tool or the model."""
-    messages = snapshot.values.get("messages", ()) if isinstance(snapshot.values, Mapping) else ()
-    return "tools" not in snapshot.next and split_at_turn(messages)[0] is not None
-
-
-def _split_answers(pending: Mapping[str, InterruptionMetadata], feedback: Feedback) -> dict[str, Any]:
-    if isinstance(feedback, InterruptionMetadata):
-        parts: dict[str, Any] = {each: feedback for each, asked in pending.items() if asked.id == feedback.id}
-    else:
-        said = (
-            feedback
-            if isinstance(feedback, Mapping)
-            else {each.id: each for each in _check_feedback(feedback)}
-        )
-        asking = [(each, {one.id for one in asked.tool_feedbacks}) for each, asked in pending.items()]
-        owners = {call_id: [each for each, calls in asking if call_id in calls] for call_id in said}
-        if wrong := [call_id for call_id, found in owners.items() if len(found) != 1]:
-            named = ", ".join(map(str, wrong))
-            raise InvalidFeedback(
-                f"Nothing was stored: each id must belong to one waiting call, not {named}."
-            )
-        parts = {
-            each: {key: said[key] for key, [owner] in owners.items() if owner == each} for each in pending
-        }
-        if not isinstance(feedback, Mapping):
-            parts = {each: list(part.values()) for each, part in parts.items()}
-    if not any(parts.values()):
-        raise InvalidFeedback("These answers belong to another interruption; nothing was stored.")
-    return {each: encode_answer(part) for each, part in parts.items() if part}
-
-
-def _check_feedback(feedback: Iterable[ToolFeedback]) -> list[ToolFeedback]:
-    answered = list(feedback)
-    if not all(isinstance(each, ToolFeedback) for each in answered):
-        raise InvalidFeedback(NOT_ANSWERS)
-    return answered
 
 
 def has_checkpointer(config: Mapping[str, Any]) -> bool:
@@ -469,7 +269,7 @@ def apply_changes(
         changed = apply_changes(changes, response.model_response, before, kept=kept)
         return dataclasses.replace(response, model_response=changed)
     said = [response] if isinstance(response, AIMessage) else response.result
-    known = {call["id"] for each in before or () for call in _read_calls(each)}
+    known = {call["id"] for each in before or () for call in read_calls(each)}
     replies = _make_call_ids_unique(said, known, kept)
     if not changes and all(map(operator.is_, replies, said)):
         return response
@@ -486,14 +286,14 @@ def _make_call_ids_unique(
     replies: list[BaseMessage] = []
     for each in said:
         calls: list[Any] = []
-        for call in _read_calls(each):
+        for call in read_calls(each):
             call_id = call["id"]
             if call_id in known or (not call_id and call_id not in kept):
                 call_id = f"call_{uuid4().hex}"
                 renamed.setdefault(call["id"], call_id)
             known.add(call_id)
             calls.append(call if call_id == call["id"] else {**call, "id": call_id})
-        if calls != _read_calls(each):
+        if calls != read_calls(each):
             replies.append(each.model_copy(update={"tool_calls": calls}))
         elif (
             isinstance(each, ToolMessage) and each.tool_call_id in renamed
@@ -504,19 +304,5 @@ def _make_call_ids_unique(
     return replies
 
 
-def _read_calls(message: BaseMessage) -> Sequence[Any]:
+def read_calls(message: BaseMessage) -> Sequence[Any]:
     return message.tool_calls if isinstance(message, AIMessage) else []
-
-
-def _to_plain_json(call: dict[str, Any], path: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a waiting call as plain JSON, with the path from the outermost graph."""
-    call["allowed_decisions"] = [str(decision) for decision in call["allowed_decisions"]]
-    call["path"] = [*path, *call["path"]]
-    return call
-
-
-def _decision_to_dict(feedback: ToolFeedback) -> dict[str, str]:
-    """Return the decision as plain texts, because LangGraph's checkpoints refuse unknown types."""
-    return {
-        name: str(getattr(feedback, name)) for name in DECISION_MEMBERS if getattr(feedback, name) is not None
-    }
