@@ -15,7 +15,6 @@ from placet.http.route import Route
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
 from placet.ports.store import Store
-from placet.relay.asgi import App, Authenticate, ReadBody
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
@@ -39,7 +38,6 @@ from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tasks.task_repository import StoredTaskRepository, TaskRepository
 from placet.relay.tasks.task_waiters import TaskWaiters
-from placet.relay.tenants import Registry
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.forwarding import HeldMessageForwarder
 from placet.relay.traffic.hold_courier import RelayCourier
@@ -52,6 +50,7 @@ from placet.relay.transports.admin_api.evaluation import EvaluationApi, ReplayAp
 from placet.relay.transports.admin_api.policies import PolicyApi
 from placet.relay.transports.admin_api.registry import AgentsApi, CallersApi, GroupsApi
 from placet.relay.transports.http import RelayApp
+from placet.relay.transports.request_reading import App, Authenticate, ReadBody
 from placet.relay.transports.route_table import A2A_ROUTES, RELAY_TAGS
 from placet.relay.transports.webhooks import WebhookEndpoint
 from placet.relay.upstream.agent_cards import AgentCardCache
@@ -374,7 +373,7 @@ def build_relay_app(
     holds: MessageHolder | None,
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
-    registry: Registry,
+    registry: LiveRegistry,
     inspector: MessageInspector,
     audit_log: AuditLog,
     tasks: TaskRepository,

@@ -107,7 +107,7 @@ class RegistrySnapshot:
         )
 
     def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
-        """See `TenantDirectory`."""
+        """See `LiveRegistry.membership`."""
         own_tenant = self.find_tenant(principal.name) if principal.name is not None else None
         if ADMIN in principal.scopes:
             chosen = own_tenant or DEFAULT_TENANT if tenant is None else tenant
@@ -122,7 +122,10 @@ class RegistrySnapshot:
         return Membership(principal=principal, tenant=own_tenant, permissions=permissions)
 
     def subscription(self, caller: str, agent_id: str) -> Subscription:
-        """See `Registry`. The error does not reveal whether the caller, the agent or the pair is unknown."""
+        """Return the caller's subscription to an agent; raise CaseNotFound if there is none.
+
+        The error does not reveal whether the caller, the agent or the pair is unknown.
+        """
         found = self._subscriptions.get((caller, agent_id))
         if found is not None:
             return found
@@ -314,7 +317,7 @@ def _decode_records(
 
 
 class LiveRegistry:
-    """A `Registry` and a `TenantDirectory`; settings take precedence over stored records."""
+    """Finds agents, subscriptions and members; settings take precedence over stored records."""
 
     def __init__(
         self,
@@ -351,16 +354,19 @@ class LiveRegistry:
         self._refresh_at = float("-inf")
 
     async def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
-        """See `TenantDirectory`."""
+        """Return the principal's membership. An administrator may choose any `tenant`.
+
+        Raises NotPermitted if the principal belongs to no tenant or to another one than `tenant`.
+        """
         return (await self.get_snapshot()).membership(principal, tenant)
 
     async def subscription(self, caller: str, agent: str) -> Subscription:
-        """See `Registry`."""
+        """Return the caller's subscription to an agent; raise CaseNotFound if there is none."""
         snapshot = self._merged if self._monotonic() < self._refresh_at else await self.get_snapshot()
         return snapshot.subscription(caller, agent)
 
     async def agent(self, agent: str) -> RegisteredAgent:
-        """See `Registry`."""
+        """Return an agent of the default tenant, for requests without a key; raise CaseNotFound."""
         return (await self.get_snapshot()).agent(agent)
 
     async def _refresh(self, store: ConfigStore) -> None:

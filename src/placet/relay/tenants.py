@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -78,18 +78,6 @@ class Subscription(Struct, frozen=True, kw_only=True):
     """The tenant of the caller, the agent, the policies and the records."""
 
 
-class Registry(Protocol):
-    """Finds agents and subscriptions."""
-
-    async def subscription(self, caller: str, agent: str) -> Subscription:
-        """Return the caller's subscription to an agent; raise CaseNotFound if there is none."""
-        ...
-
-    async def agent(self, agent: str) -> RegisteredAgent:
-        """Return an agent of the default tenant, for requests without a key; raise CaseNotFound."""
-        ...
-
-
 class Membership(Struct, frozen=True, kw_only=True):
     """A principal in its tenant, with the permissions of its groups."""
 
@@ -101,17 +89,6 @@ class Membership(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Return the member's name in records and audit events."""
         return self.principal.name or "anonymous"
-
-
-class TenantDirectory(Protocol):
-    """Finds the tenant of principals."""
-
-    async def membership(self, principal: Principal, tenant: str | None = None) -> Membership:
-        """Return the principal's membership. An administrator may choose any `tenant`.
-
-        Raises NotPermitted if the principal belongs to no tenant or to another one than `tenant`.
-        """
-        ...
 
 
 def require_permissions(member: Membership, *permissions: str) -> None:

@@ -25,11 +25,12 @@ from placet.relay.hold import (
 from placet.relay.holds.message_excerpts import format_label
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policy.policy import Leg
+from placet.relay.registry import LiveRegistry
 from placet.relay.task import FinishTask, ReleaseTask, Task, TaskEnding
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tasks.task_view import BAD_ANSWER
-from placet.relay.tenants import Registry, Subscription
+from placet.relay.tenants import Subscription
 from placet.relay.traffic.exchange import Exchange
 from placet.relay.traffic.forwarding import (
     HeldMessageForwarder,
@@ -70,7 +71,7 @@ class HoldResumer:
         *,
         resolver: HoldResolver,
         forwarding: HeldMessageForwarder,
-        registry: Registry,
+        registry: LiveRegistry,
         tasks: TaskRepository,
         notify_caller: NotifyCaller,
     ) -> None:

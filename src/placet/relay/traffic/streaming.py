@@ -7,11 +7,11 @@ from typing import Any
 
 from yarl import URL
 
+from placet.http.asgi import Receive
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
 from placet.relay.a2a.reply import A2AReply, check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
-from placet.relay.asgi import Receive
 from placet.relay.task import Task, TaskStatus
 from placet.relay.tasks.relay_tasks import may_ask_for_input
 from placet.relay.traffic.call_handler import CallHandler

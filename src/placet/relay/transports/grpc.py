@@ -18,16 +18,17 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 
 from placet.desk.access import require_scope
 from placet.errors import InvalidToken, PlacetError, SettingsError, ValidationFailed
+from placet.http.asgi import AsgiMessage, Header, Scope
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_1_0, RPC_1_0, RPC_NAMES, Dialect, Operation
 from placet.relay.a2a.errors import ERROR_CODES, A2AError, ErrorCodes
 from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.sse import EventSplitter, get_event_data
-from placet.relay.asgi import App, AsgiMessage, Authenticate, Scope
+from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE
 from placet.relay.settings import AGENT_ID, GrpcSettings, parse_grpc_listen
-from placet.relay.tenants import Registry
 from placet.relay.transports.http import RelayApp
+from placet.relay.transports.request_reading import App, Authenticate
 from placet.relay.upstream.agent_client import EVENTS_TYPE
 
 DETAILS = "grpc-status-details-bin"
@@ -174,9 +175,6 @@ def _flatten_params(params: Json) -> dict[str, str]:
     }
 
 
-Header = tuple[bytes, bytes]
-
-
 class InternalCall:
     """One call to the relay's ASGI application, whose response is read as a stream of JSON documents."""
 
@@ -289,7 +287,7 @@ class GrpcServer(a2a_pb2_grpc.A2AServiceServicer):
         settings: GrpcSettings,
         *,
         app: RelayApp,
-        registry: Registry,
+        registry: LiveRegistry,
         authenticate: Authenticate,
     ) -> None:
         self._settings = settings

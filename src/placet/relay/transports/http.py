@@ -21,20 +21,22 @@ from placet.errors import (
     Unavailable,
     Unreachable,
 )
+from placet.http.asgi import Receive, Scope, Send
 from placet.relay.a2a.call import INSPECTED_HEADERS, ROUTINE_HEADER_VALUES, CallParseError, parse_call
 from placet.relay.a2a.cards import WELL_KNOWN_PATHS, compute_etag
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, RpcId, build_error_body, get_error_status
-from placet.relay.asgi import Authenticate, ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
+from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
 from placet.relay.tasks.relay_tasks import TaskHandle
-from placet.relay.tenants import RegisteredCaller, Registry, Subscription
+from placet.relay.tenants import RegisteredCaller, Subscription
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import Exchange, RelayAnswer
 from placet.relay.traffic.streaming import StreamRelay
+from placet.relay.transports.request_reading import Authenticate, ReadBody, get_path_below, read_body_in_time
 from placet.relay.upstream.agent_cards import AgentCardCache
 from placet.relay.write_queue import CallWrites
 
@@ -62,7 +64,7 @@ class RelayApp:
     def __init__(
         self,
         *,
-        registry: Registry,
+        registry: LiveRegistry,
         directory: AgentCardCache,
         calls: CallHandler,
         authenticate: Authenticate,

@@ -18,21 +18,23 @@ from placet.errors import (
     Unavailable,
     ValidationFailed,
 )
+from placet.http.asgi import Receive, Scope, Send
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import REST_1_0, TERMINAL
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.asgi import ReadBody, Receive, Scope, Send, get_path_below, read_body_in_time
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.exchange import Answered, pass_reply
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository, token_matches
+from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
 from placet.relay.task import Task
 from placet.relay.tasks.relay_tasks import TaskHandle
-from placet.relay.tenants import Registry, Subscription
+from placet.relay.tenants import Subscription
 from placet.relay.traffic.call_handler import CallHandler
 from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
 from placet.relay.traffic.exchange import Exchange
+from placet.relay.transports.request_reading import ReadBody, get_path_below, read_body_in_time
 from placet.relay.upstream.agent_client import JSON_TYPES
 from placet.relay.write_queue import CallWrites
 
@@ -53,7 +55,7 @@ class WebhookEndpoint:
         *,
         calls: CallHandler,
         webhooks: WebhookRepository,
-        registry: Registry,
+        registry: LiveRegistry,
         outbox: PushOutbox,
         read_body: ReadBody,
         audit_log: AuditLog,

@@ -11,8 +11,9 @@ from placet.desk.access import require_scope
 from placet.errors import InvalidToken, SettingsError, ValidationFailed
 from placet.http.route import ApiRequest, Parameter, Route, RouteGroup, check_declared_access
 from placet.ports.identity import CASES_READ, CASES_WRITE
+from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import TENANT_QUERY
-from placet.relay.tenants import PERMISSIONS, Membership, TenantDirectory, require_permissions
+from placet.relay.tenants import PERMISSIONS, Membership, require_permissions
 
 FIRST_YEAR, LAST_YEAR = 1971, 9000
 
@@ -90,9 +91,9 @@ class RelayRouteGroup(RouteGroup, frozen=True, kw_only=True):
 class RelayAccess:
     """Authorizes members to call the routes of the relay's API."""
 
-    def __init__(self, routes: Iterable[Route], tenancy: TenantDirectory) -> None:
+    def __init__(self, routes: Iterable[Route], registry: LiveRegistry) -> None:
         """Raises SettingsError for a route without a scope, or with a permission that does not exist."""
-        self._tenancy = tenancy
+        self._registry = registry
         routes = tuple(routes)
         check_declared_access(routes)
         for route in routes:
@@ -106,7 +107,7 @@ class RelayAccess:
             raise InvalidToken("Not authenticated. Send an API key as `Authorization: Bearer …`.")
         if route.scope is not None:
             require_scope(request.principal, route.scope)
-        member = await self._tenancy.membership(request.principal, request.query.get(TENANT_ID.name))
+        member = await self._registry.membership(request.principal, request.query.get(TENANT_ID.name))
         require_permissions(member, *route.permissions)
         return RelayRequest(
             principal=request.principal,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -28,6 +28,7 @@ from placet.relay.inspection.dry_run import (
     extract_pieces,
     sample_from_text,
 )
+from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import ReplayLimits, ReplayResult, replay_policy
 from placet.relay.policy.binding import BindingId, BindingLevel
@@ -76,14 +77,6 @@ class ConcurrencyLimit:
         finally:
             self._running[tenant] -= 1
             self._running += Counter()  # removes tenants without running operations
-
-
-class EvaluatorLoader(Protocol):
-    """Returns the evaluators of tenants. `PolicyCache` implements it."""
-
-    async def load_evaluator(self, tenant: str) -> PolicyEvaluator | None:
-        """Return the evaluator of the tenant's policies in force, or None if they cannot be loaded."""
-        ...
 
 
 class EvaluateRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -170,13 +163,13 @@ class EvaluationApi(HttpApi):
         self,
         policy_repository: PolicyRepository,
         detectors: DetectorRegistry,
-        loader: EvaluatorLoader,
+        policy_cache: PolicyCache,
         registry: LiveRegistry | None = None,
     ) -> None:
         self._policy_repository = policy_repository
         self._registry = registry
         self._detectors = detectors
-        self._loader = loader
+        self._policy_cache = policy_cache
         self._limit = ConcurrencyLimit(
             per_tenant=MAX_RUNNING_EVALUATIONS_PER_TENANT,
             total=MAX_RUNNING_EVALUATIONS,
@@ -229,7 +222,7 @@ class EvaluationApi(HttpApi):
     ) -> list[PolicyEvaluator]:
         evaluators: list[PolicyEvaluator] = []
         if not body.policy_only:
-            in_force = await self._loader.load_evaluator(request.member.tenant)
+            in_force = await self._policy_cache.load_evaluator(request.member.tenant)
             if in_force is None:
                 raise Unavailable("The policies of this tenant cannot be loaded, so no messages pass.")
             evaluators.append(in_force)

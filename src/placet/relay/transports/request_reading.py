@@ -1,17 +1,13 @@
-"""Types and helpers shared by the relay's raw ASGI applications."""
+"""Read requests in the relay's raw ASGI applications."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from placet.errors import ValidationFailed
+from placet.http.asgi import Receive, Scope, Send
 from placet.ports.identity import Principal
 from placet.relay.settings import RelayLimits
 
-Scope = MutableMapping[str, Any]
-AsgiMessage = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[AsgiMessage]]
-Send = Callable[[AsgiMessage], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 ReadBody = Callable[[Scope, Receive, int], Awaitable[bytes]]
 """Reads a request body of at most the given number of bytes."""
