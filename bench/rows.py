@@ -219,6 +219,13 @@ ROWS = {
             "all of them once more at the end",
         ),
         Row(
+            name="relay_first_word",
+            title="first word of a stream later than from the agent, a word every 50 ms, 200 rules",
+            unit="ms",
+            at_most=150.0,
+            limit="a word leaves when the next word shows that it is not the beginning of an encoding",
+        ),
+        Row(
             name="relay_held",
             title=f"calls relayed beside {RELAY_HELD:,} held messages, against none held",
             at_least=0.90,

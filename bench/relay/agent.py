@@ -1,7 +1,7 @@
 """The agent of the bench, in a process of its own: so little that it is never the limit."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any
 
@@ -19,11 +19,13 @@ class Answers:
     """Everything that can be answered, ready to be written."""
 
     def __init__(self, url: str) -> None:
-        self.card = _whole(scene.card(url))
-        self.fresh_card = _whole(scene.card(url + scene.FRESH_PATH))
+        self.cards = {
+            path: _whole(scene.card(url + path)) for path in (scene.FRESH_PATH, scene.PACED_PATH, "")
+        }
+        """By the path of the agent. The last one fits every path."""
         self.reply = _whole(scene.reply())
-        chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in scene.events()]
-        self.stream = (STREAM_HEAD, *chunks, b"0\r\n\r\n")
+        self.stream = _chunked(scene.events())
+        self.paced_stream = _chunked(scene.events(scene.PACED_EVENTS))
         self._before, self._after = self.reply.split(scene.TASK_ID.encode())
         self._numbers = count()
 
@@ -63,20 +65,32 @@ class Agent(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Answer."""
-        answers, fresh = self._answers, self._url.startswith(scene.FRESH_PATH.encode())
+        answers = self._answers
+        path = next(path for path in answers.cards if self._url.startswith(path.encode()))
         if self._parser.get_method() == b"GET":
-            self._transport.write(answers.fresh_card if fresh else answers.card)
+            self._transport.write(answers.cards[path])
         elif b'"SendStreamingMessage"' in self._body:
-            self._tell(iter(answers.stream))
+            is_paced = path == scene.PACED_PATH
+            stream = answers.paced_stream if is_paced else answers.stream
+            self._tell(iter(stream), scene.PACE_S if is_paced else 0)
         else:
-            self._transport.write(answers.next() if fresh else answers.reply)
+            self._transport.write(answers.next() if path == scene.FRESH_PATH else answers.reply)
 
-    def _tell(self, pieces: Iterator[bytes]) -> None:
+    def _tell(self, pieces: Iterator[bytes], pace_s: float) -> None:
         """Each event in a turn of its own, as an agent tells what has just happened."""
         piece = next(pieces, None)
         if piece is not None and not self._transport.is_closing():
             self._transport.write(piece)
-            asyncio.get_running_loop().call_soon(self._tell, pieces)
+            loop = asyncio.get_running_loop()
+            if pace_s and piece is not STREAM_HEAD:
+                loop.call_later(pace_s, self._tell, pieces, pace_s)
+            else:
+                loop.call_soon(self._tell, pieces, pace_s)
+
+
+def _chunked(events: Iterable[bytes]) -> tuple[bytes, ...]:
+    chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
+    return (STREAM_HEAD, *chunks, b"0\r\n\r\n")
 
 
 def _whole(body: bytes) -> bytes:

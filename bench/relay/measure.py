@@ -3,19 +3,22 @@
 import shutil
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import httpx
 from msgspec.structs import replace
 
 from bench.figures import Figure, has_bound
 from bench.load import drive
 from bench.measure import Comparison, Slice, Traffic, compare, run, summarize_slices
 from bench.relay.process import Relay, run_agent, run_relay
-from bench.relay.scene import EVENTS, FRESH, FRESH_PATH, JUDGED, PLAIN
+from bench.relay.scene import EVENTS, FRESH, FRESH_PATH, JUDGED, PACED, PACED_PATH, PLAIN, STREAM
 from bench.relay.traffic import Requests
 from bench.rows import RELAY_HELD, ROWS
 from bench.session import Pace
+from placet.relay.route_addresses import AGENT_PROXY
 
 Say = Callable[[str], None]
 
@@ -45,6 +48,8 @@ class RelayBench:
         """The row's value, the same by the processor's time, and the comparison it comes from."""
         if row == "relay_added":
             return (*self._measure_added_latency(), None)
+        if row == "relay_first_word":
+            return self._measure_first_word(), None, None
         found = self._compare_row(row)
         return found.ratio, found.cpu_ratio, found
 
@@ -93,6 +98,18 @@ class RelayBench:
             spent.append(one.cpu_us / 1000)
         return statistics.median(added), statistics.median(spent)
 
+    def _measure_first_word(self) -> float:
+        """How many milliseconds later a caller gets the first word than it would from the agent itself."""
+        through, direct = f"{self._relay.url}{AGENT_PROXY}{PACED}", f"{self._agent}{PACED_PATH}"
+        headers = {"Authorization": f"Bearer {self._relay.keys[PACED]}", "A2A-Version": "1.0"}
+        with httpx.Client(headers=headers, timeout=30) as client:
+            _time_first_word(client, through)
+            later = [
+                _time_first_word(client, through) - _time_first_word(client, direct)
+                for _ in range(3 * self._pace.rounds)
+            ]
+        return 1000 * statistics.median(later)
+
     def _compare_with_held_messages(self) -> Comparison:
         """Two servers by turns: this one, and one in which messages wait for a person."""
         with run_relay(self._folder / "held", self._agent) as waiting:
@@ -121,6 +138,14 @@ class RelayBench:
             before, held = held, relay.count_held()
             if held == before:
                 raise RuntimeError(f"No more than {held:,} messages are held.")
+
+
+def _time_first_word(client: httpx.Client, url: str) -> float:
+    """Seconds until the first word of a stream has come."""
+    began = time.perf_counter()
+    with client.stream("POST", url, content=STREAM, headers={"Content-Type": "application/json"}) as response:
+        next(line for line in response.iter_lines() if "artifactUpdate" in line)
+        return time.perf_counter() - began
 
 
 def _convert_to_events(found: Comparison) -> Comparison:

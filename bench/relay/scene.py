@@ -9,11 +9,13 @@ from bench.relay.patterns import policies
 from bench.rows import RELAY_HELD
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 
-JUDGED, FRESH, PLAIN = "judged", "fresh", "plain"
-"""Names of one agent. Policies look at what passes to and from the first two, and nobody at the third; the
-second answers each message with a task of its own."""
-CALLERS = {JUDGED: "bench", FRESH: "bench", PLAIN: "bench-plain"}
-FRESH_PATH = "/fresh"
+JUDGED, FRESH, PACED, PLAIN = "judged", "fresh", "paced", "plain"
+"""Names of one agent. Policies look at what passes to and from the first three, and nobody at the last; the
+second answers each message with a task of its own, the third writes a word every `PACE_S`."""
+CALLERS = {JUDGED: "bench", FRESH: "bench", PACED: "bench", PLAIN: "bench-plain"}
+FRESH_PATH, PACED_PATH = "/fresh", "/paced"
+PACE_S = 0.05
+PACED_EVENTS = 12
 PLAIN_TENANT = "plain"
 EVENTS = 500
 """So many events has a stream."""
@@ -115,10 +117,11 @@ def relay_settings(folder: Path, agent_url: str) -> RelaySettings:
         agents={
             JUDGED: AgentSettings(url=agent_url),
             FRESH: AgentSettings(url=agent_url + FRESH_PATH),
+            PACED: AgentSettings(url=agent_url + PACED_PATH),
             PLAIN: AgentSettings(url=agent_url, tenant=PLAIN_TENANT),
         },
         callers={
-            CALLERS[JUDGED]: CallerSettings(agents=(JUDGED, FRESH)),
+            CALLERS[JUDGED]: CallerSettings(agents=(JUDGED, FRESH, PACED)),
             CALLERS[PLAIN]: CallerSettings(agents=(PLAIN,), tenant=PLAIN_TENANT),
         },
         policies=str(file),

@@ -9,6 +9,7 @@ import pytest
 from a2a.helpers.proto_helpers import new_text_message
 from a2a.types.a2a_pb2 import Role, SendMessageRequest, SubscribeToTaskRequest, Task
 
+from placet.relay.hold import decode_hold_body
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, stay_silent
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding_server import (
@@ -16,6 +17,7 @@ from tests.relay.holds.holding_server import (
     DONE,
     WORKING,
     decide,
+    find_pending_hold,
     list_artifact_texts,
     open_sdk_caller,
     read_metadata,
@@ -25,6 +27,14 @@ from tests.relay.holds.holding_server import (
 )
 from tests.relay.sample_records import build_message_call
 from tests.relay.traffic.test_pass_through import BINDINGS, SdkCaller
+from tests.relay.traffic.test_withheld_streams import (
+    WORDS,
+    PausedStream,
+    build_first_event,
+    build_status,
+    build_words,
+    frame_events,
+)
 from tests.server.running import RunningServer
 
 PATIENCE_S = 60
@@ -171,6 +181,38 @@ def test_subscriber_gets_decisions_made_on_another_server(agent: SdkAgent, tmp_p
                 assert find_last_task(await stream.rest()).status.state == DONE
 
         asyncio.run(run())
+
+
+def test_rest_of_a_stream_reaches_a_later_subscriber_once_approved(tmp_path: Path) -> None:
+    words = [*WORDS, "one marigold, ", "and so on."]
+    events = build_words("theirs", words)
+    with run_raw_agent() as raw, run_holding_server(tmp_path, {"errands": raw.url}) as server:
+        raw.behave = gate = PausedStream(
+            frame_events(build_first_event("theirs"), *events[:7]),
+            frame_events(*events[7:], build_status("theirs", "COMPLETED")),
+        )
+        call = build_message_call("hi") | {"method": "SendStreamingMessage", "id": 7}
+        with server.client(server.api_key) as client:
+            client.headers["A2A-Version"] = "1.0"
+            told = []
+            with client.stream("POST", "/relay/v1/agents/errands", json=call) as response:
+                for line in response.iter_lines():
+                    told.append(line)
+                    if "many, many words" in line:
+                        gate.open.set()
+                    if "HITL_HELD" in line:
+                        break
+            assert "one marigold" not in "".join(told)
+            hold = find_pending_hold(server, "theirs")
+            released = sum(line.startswith("data: ") for line in told) - 1
+            summary = decode_hold_body(hold).summary
+            assert f"The caller has already got {released} events" in summary
+            wait_until_settled(server, decide(server, "theirs"))
+            call = {"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": "theirs"}}
+            later = client.post("/relay/v1/agents/errands", json=call).text
+    [task] = [json.loads(line[6:])["result"]["task"] for line in later.splitlines() if line[:5] == "data:"]
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert "".join(part["text"] for part in task["artifacts"][0]["parts"]) == "".join(words)
 
 
 def test_a_held_stream_closes_when_its_caller_has_waited_long_enough(

@@ -490,19 +490,31 @@ def test_match_holds_the_rest_of_a_stream(
     relay: InspectedRelay, agent: RawAgent, client: httpx.Client
 ) -> None:
     words = [*WORDS, "a SECRET, ", "and so on. ", *WORDS]
-    agent.behave = stream_events(
-        build_first_event("t18"), *build_words("t18", words), build_status("t18", "COMPLETED")
+    events = build_words("t18", words)
+    agent.behave = gate = PausedStream(
+        frame_events(build_first_event("t18"), *events[:7]),
+        frame_events(*events[7:], build_status("t18", "COMPLETED")),
     )
-    response = client.post(
-        "", json=CALL, headers={"Authorization": "Bearer held", "X-Correlation-Id": "held-rest"}
-    )
-    told = parse_events(response.text)
+    lines = []
+    headers = {"Authorization": "Bearer held", "X-Correlation-Id": "held-rest"}
+    with client.stream("POST", "", json=CALL, headers=headers) as response:
+        for line in response.iter_lines():
+            lines.append(line)
+            if "many, many words" in line:
+                gate.open.set()
+            if "HITL_HELD" in line:
+                break
+    *told, held = parse_events("\n".join(lines))
     assert not any("SECRET, " in repr(one) or "and so on" in repr(one) for one in told)
-    held = next(one for one in told if "HITL_HELD" in repr(one))
     assert held["task"]["status"]["state"] == "TASK_STATE_WORKING"
-    reply = relay.holder.held["held-rest"][1].reply
-    assert reply is not None
-    assert "".join(piece.text for piece in reply.pieces() if ".parts[" in piece.path) == "".join(words)
+    request = relay.holder.held["held-rest"][1]
+    assert request.reply is not None
+    assert "".join(piece.text for piece in request.reply.pieces() if ".parts[" in piece.path) == "".join(
+        words
+    )
+    assert request.released_events == len(told) > 4
+    [event] = relay.trail.of("held-rest", "REGEX_DETECTION")
+    assert event["metadata"]["releasedEvents"] == len(told)
 
 
 @pytest.mark.parametrize("has_task", [True, False])

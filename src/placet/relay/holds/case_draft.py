@@ -84,19 +84,23 @@ def _annotate_hidden_text(text: str) -> str:
 AGENT_INPUT_REASON = HoldReason(reason="The agent asks for input.")
 
 
-def hold_reason_from_evaluation(evaluation: Evaluation) -> HoldReason:
-    """Return the reason to hold a message; raise ValueError if no policy decided the evaluation."""
+def hold_reason_from_evaluation(evaluation: Evaluation, released_events: int = 0) -> HoldReason:
+    """Return the reason to hold a message; raise ValueError if no policy decided the evaluation.
+
+    `released_events` is the number of events of a held stream that the caller has got before.
+    """
     applied = evaluation.decided_by
     if applied is None:
         raise ValueError("No policy decided this evaluation, so the message cannot be held.")
     policy = applied.policy
+    released = f"The caller has already got {released_events} events of the stream."
     return HoldReason(
         policy=HoldingPolicy(
             id=policy.policy_id, name=policy.name, version=policy.version, level=applied.level.value
         ),
         findings=evaluation.findings,
         unchecked=tuple(f"{one.applied.policy.name}: {one.reason}" for one in evaluation.unchecked),
-        reason=evaluation.reason,
+        reason=evaluation.reason if not released_events else f"{evaluation.reason} {released}",
         unreadable_paths=evaluation.unreadable_paths,
     )
 

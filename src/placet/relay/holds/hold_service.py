@@ -146,7 +146,9 @@ class HoldService:
             request=request,
             held_call=held_call,
             frozen=freeze_call(leg, request, held_call.document),
-            hold_reason=hold_reason_from_evaluation(replace(evaluation, findings=findings)),
+            hold_reason=hold_reason_from_evaluation(
+                replace(evaluation, findings=findings), request.released_events
+            ),
             pieces=_keep_roles(pieces, masked),
             detection_source="POLICY_ESCALATION",
             target=target,
@@ -165,7 +167,9 @@ class HoldService:
         return await self._create_hold(
             replace(
                 new_hold,
-                hold_reason=hold_reason_from_evaluation(replace(evaluation, findings=findings)),
+                hold_reason=hold_reason_from_evaluation(
+                    replace(evaluation, findings=findings), request.released_events
+                ),
                 pieces=_keep_roles(pieces, masked),
             )
         )

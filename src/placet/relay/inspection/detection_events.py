@@ -80,6 +80,8 @@ def _build_event(
         metadata["unreadablePaths"] = list(evaluation.unreadable_paths)
     if is_observed:
         metadata["streaming"] = "observe"
+    if request.released_events:
+        metadata["releasedEvents"] = request.released_events
     action = _choose_action(matched, failed=bool(unchecked))
     return audit_log.build_event(
         get_event_type(detector_type),

@@ -42,6 +42,8 @@ class InspectionRequest(Struct, frozen=True, kw_only=True):
     """The digest of the message as the agent got it; None if the relay sent no message to the agent."""
     sent_message: dict[str, Any] | None = None
     """The message as the agent got it."""
+    released_events: int = 0
+    """The number of events of a stream that the caller has got before the stream was inspected as a whole."""
     writes: CallWrites | None = None
     """The task rows that wait for the audit event of the call."""
 

@@ -27,6 +27,7 @@ class TaskHandle:
         "forwarded",
         "inspections",
         "is_in_background",
+        "released_events",
         "sent_message",
         "task_id",
         "upstream_id",
@@ -44,6 +45,8 @@ class TaskHandle:
         """The digest of the message as the agent gets it (`digest_message`); None for other operations."""
         self.sent_message: Json | None = None
         """The message as the agent gets it."""
+        self.released_events = 0
+        """The number of events of a stream that the caller has got before it was inspected as a whole."""
         self.inspections = 0
         """How many inspections are in progress. Each of them may hold the message."""
         self.is_in_background = False

@@ -80,4 +80,5 @@ def build_inspection_request(exchange: Exchange, call: A2ACall, reply: A2AReply 
         sent_message=exchange.handle.sent_message,
         findings_record=exchange.findings_record,
         writes=exchange.handle.writes,
+        released_events=exchange.handle.released_events,
     )
