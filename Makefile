@@ -29,7 +29,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 # would compile all it imports.
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full compat lint format docs gallery languages bench faults lock clean
+.PHONY: help demo test test-full compat compat-agents lint format docs gallery languages bench faults lock clean
 .PHONY: $(PARTS) setup-base setup-test browser redis load-generator
 
 help: ## Show this list
@@ -44,8 +44,11 @@ test: ## Run every check; PYTHON=python3.12 picks the interpreter
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full
 
-compat: setup-test redis ## Run each extra's tests on the lowest and the newest versions that it allows
+compat: setup-test redis compat-agents ## Run each extra's tests on the lowest and the newest versions that it allows
 	$(BIN)/python -m scripts.compat $(ARGS)
+
+compat-agents: setup-test ## Try the gate in the newest Claude Code, OpenCode and Gemini CLI, without an account
+	$(BIN)/python -m scripts.coding_agents
 
 test-hook: TESTS = tests/hook
 test-hook: redis

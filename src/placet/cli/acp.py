@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -17,25 +17,21 @@ from pathlib import Path
 
 import click
 
-from placet.cli.gate_install import find_program
+from placet.cli.gate_hook import END_WITHIN_S, FAILED, GateHook
 from placet.cli.gate_options import (
-    DEFAULT_WAIT,
-    HOST_MARGIN_S,
     find_default_policy_file,
     load_policy,
     policy_option,
+    wait_option,
 )
 from placet.cli.gate_run import evaluate_call
 from placet.errors import PlacetError, SettingsError
 from placet.hook.coding_agents.host_calls import HostCall, UnreadableCall
 from placet.hook.coding_agents.proxied_agents import Message, ProxiedAgent, SessionFacts
 from placet.hook.coding_agents.registry import PROXIED_AGENTS, load_proxied_agent
-from placet.protocol.duration import parse_duration
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-END_WITHIN_S = 5.0
 REFUSED = -32000
-FAILED = "The gate failed, so this was not done."
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -47,13 +43,7 @@ FAILED = "The gate failed, so this was not done."
     show_default=True,
     help="What COMMAND speaks with its editor.",
 )
-@click.option(
-    "--wait",
-    default=DEFAULT_WAIT,
-    show_default=True,
-    metavar="DURATION",
-    help="How long a person may take. After that, the call is denied.",
-)
+@wait_option
 @policy_option
 def acp(command: tuple[str, ...], protocol: str, wait: str, config: Path | None) -> None:
     """Require approval for the actions of any agent that speaks the Agent Client Protocol.
@@ -127,9 +117,7 @@ class AgentProxy:
         self._agent = agent
         self._to_agent = to_agent
         self._config = config
-        self._wait = wait
-        self._limit_s = parse_duration(wait, "--wait").total_seconds() + HOST_MARGIN_S
-        self._program = str(find_program())
+        self._hook = GateHook(agent.name, config, wait)
         self._facts = SessionFacts()
         self._requests: dict[str, Message] = {}
         """What the editor asked, by id, until the agent answers."""
@@ -209,7 +197,10 @@ class AgentProxy:
         return True
 
     async def _ask(self, key: str, message: Message, call: HostCall, sent: bytes, is_shown: bool) -> None:
-        verdict, text = await self._run_hook(message["method"], sent)
+        said = await self._hook.run(message["method"], sent)
+        is_known = said.get("event") == message["method"] and isinstance(said.get("message", ""), str)
+        verdict = said.get("verdict") if is_known else "deny"
+        text = said.get("message", "") if is_known else FAILED
         self._asking.pop(key, None)
         if is_shown:
             self._answered.add(key)
@@ -219,26 +210,6 @@ class AgentProxy:
         if verdict == "allow" and call.is_prompted and call.command:
             self._approved[call.session, call.command] += 1
         await self._answer(message, verdict == "allow", text)
-
-    async def _run_hook(self, event: str, sent: bytes) -> tuple[str, str]:
-        """Ask a person; return the verdict and its message. Whatever goes wrong is a denial."""
-        words = ["gate", "run", self._agent.name, "--event", event, "--wait", self._wait]
-        words += ["--config", str(self._config), "--host-process", str(os.getpid())]
-        process = await asyncio.create_subprocess_exec(
-            self._program, *words, stdin=PIPE, stdout=PIPE, start_new_session=True
-        )
-        try:
-            output, _ = await asyncio.wait_for(process.communicate(sent), self._limit_s)
-        except (TimeoutError, OSError):
-            return "deny", FAILED
-        finally:
-            await asyncio.shield(_end_hook(process))
-        try:
-            said = json.loads(output)
-            is_well = process.returncode == 0 and said["event"] == event
-            return (str(said["verdict"]), str(said.get("message", ""))) if is_well else ("deny", FAILED)
-        except (ValueError, TypeError, KeyError):
-            return "deny", FAILED
 
     async def _answer(self, message: Message, is_allowed: bool, text: str) -> None:
         """Answer a request of the agent, or let the editor carry it out."""
@@ -255,19 +226,6 @@ class AgentProxy:
             await self._send_to_agent({**common, "error": {"code": REFUSED, "message": text}})
         else:
             await self._send_to_agent({**common, "result": result})
-
-
-async def _end_hook(process: Process) -> None:
-    """End a hook whose answer is not needed; it closes its question."""
-    if process.returncode is not None:
-        return
-    with suppress(ProcessLookupError):
-        process.terminate()
-    try:
-        await asyncio.wait_for(process.wait(), END_WITHIN_S)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
 
 
 def _get_key(message: Message) -> str | None:

@@ -13,6 +13,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "placet.cli.gate_doctor",
     "check": "placet.cli.gate_check",
     "suggest": "placet.cli.gate_suggest",
+    "permission-tool": "placet.cli.gate_permission_tool",
     "run": "placet.cli.gate_run",
 }
 """Command -> the module that defines it under its name."""
@@ -29,7 +30,7 @@ class GateGroup(CommandGroup):
         """Return the command with this name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        command = getattr(import_module(COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
         return command if isinstance(command, click.Command) else None
 
 

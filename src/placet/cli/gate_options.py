@@ -19,6 +19,13 @@ HOST_MARGIN_S = 60
 """The host's timeout is this much above the deadline of the hook, so that the hook always answers first."""
 
 host_argument = click.argument("host", type=click.Choice(list(CODING_AGENTS)))
+wait_option = click.option(
+    "--wait",
+    default=DEFAULT_WAIT,
+    show_default=True,
+    metavar="DURATION",
+    help="How long a person may take. After that, the call is denied.",
+)
 policy_option = click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -1,7 +1,7 @@
 """`placet gate` in the real programs, with a scripted model on loopback: no account, no network.
 
-`make compat` runs this file. REAL_AGENTS names the folder into which npm has installed the programs. Each
-runs in a home folder of its own and with an emptied environment.
+`make compat-agents` runs this file. REAL_AGENTS names the folder into which npm has installed the programs.
+Each runs in a home folder of its own and with an emptied environment.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cli.forked_command import INSTALLED
 from tests.cli.gated_host import GatedHost, serving_an_inbox
 from tests.cli.process import ServerProcess
 from tests.cli.scripted_editor import Editor
@@ -298,6 +299,19 @@ def test_claude_code_asks_a_person_by_a_rule(gated: GatedHost, model: ScriptedMo
     gated.answer(action="approve")
     assert "done" in host.end()
     assert host.made.exists()
+
+
+def test_claude_code_asks_through_the_permission_tool(gated: GatedHost, model: ScriptedModel) -> None:
+    """In `-p`, its hooks for PermissionRequest do not run, and nobody is at a terminal."""
+    tool = {"command": INSTALLED, "args": ["gate", "permission-tool"]}
+    config = json.dumps({"mcpServers": {"placet": tool}})
+    for decision, is_made in (("reject", False), ("approve", True)):
+        model.say("Bash", command="touch made.txt", description="x")
+        options = ("--mcp-config", config, "--permission-prompt-tool", "mcp__placet__approve")
+        host = run_claude(gated, model, *options)
+        gated.answer(action=decision, **{"decision.1": decision})
+        host.end()
+        assert host.made.exists() == is_made
 
 
 def test_claude_code_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: ScriptedModel) -> None:
