@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Cycle, Figure
-from bench.hook import importing, in_langchain, in_openai_agents, in_pydantic_ai, ours
+from bench.hook import importing, in_langchain, in_openai_agents, in_pydantic_ai, ours, waiting
 from bench.hook.scene import AS_TEXT, LAST_WORDS, WITH_PLACET, Contestant, Setting
 from bench.rows import HOOK_CALLS, HOOK_STORAGES, ROWS
 
@@ -19,7 +19,8 @@ ROUNDS_OF_ONE = 5
 """Slices of a contestant for each round that other rows get: these slices are shorter."""
 FRAMEWORKS = {"langchain": in_langchain, "pydantic_ai": in_pydantic_ai, "openai_agents": in_openai_agents}
 LOOP = "hook"
-KINDS = (LOOP, *(f"{LOOP}_{name}" for name in FRAMEWORKS))
+AWAITED = "hook_async"
+KINDS = (LOOP, AWAITED, *(f"{LOOP}_{name}" for name in FRAMEWORKS))
 """What rows compare: our loop with the fastest framework, or an adapter with its framework."""
 
 
@@ -56,6 +57,11 @@ def measure_hook(
                     )
             cycles.extend(_build_cycles(found, storage, calls))
             figures.extend(_build_figure(row, kind, found, say) for row, kind in kinds.items())
+    if waits := [row for row in rows if row.startswith("hook_wait_")]:
+        taken = waiting.measure(folder)
+        figures.extend(
+            _report_figure(Figure(row=row, stored=0, value=taken[row], bounded=True), say) for row in waits
+        )
     if "hook_import" in rows:
         imported = importing.measure()
         cycles.append(imported)
@@ -84,8 +90,10 @@ def _measure_slices(everyone: Sequence[Contestant], rounds: int) -> Slices:
 
 def list_contestants(setting: Setting, kinds: Collection[str] = KINDS) -> Iterator[Contestant]:
     """Yield what rows of these kinds compare: our loop, frameworks with their own approval and with ours."""
-    if LOOP in kinds:
+    if LOOP in kinds or AWAITED in kinds:
         yield ours.agent(setting)
+    if AWAITED in kinds:
+        yield ours.awaited_agent(setting)
     for name, framework in FRAMEWORKS.items():
         adapts = f"{LOOP}_{name}" in kinds
         if adapts or LOOP in kinds:
@@ -109,13 +117,15 @@ def _build_figure(row: str, kind: str, found: Slices, say: Callable[[str], None]
         pairs = list(zip(fastest, mine, strict=True))
         value = statistics.median(theirs.wall / ours.wall for theirs, ours in pairs)
         by_cpu = statistics.median(theirs.cpu / ours.cpu for theirs, ours in pairs)
+    elif kind == AWAITED:
+        pairs = list(zip(found[ours.AWAITED_NAME], found[ours.NAME], strict=True))
+        value = by_cpu = statistics.median(awaited.cpu / called.cpu for awaited, called in pairs)
     else:
         name = FRAMEWORKS[kind.removeprefix(f"{LOOP}_")].NAME
         # Ours can always go on in a new process; LangGraph's checkpointers can, too.
         own = found.get(f"{name}{AS_TEXT}", found[name])
         pairs = list(zip(found[f"{name}{WITH_PLACET}"], own, strict=True))
-        value = statistics.median(adapted.wall - plain.wall for adapted, plain in pairs)
-        by_cpu = statistics.median(adapted.cpu - plain.cpu for adapted, plain in pairs)
+        value = by_cpu = statistics.median(adapted.cpu / plain.cpu for adapted, plain in pairs)
     return _report_figure(Figure(row=row, stored=0, value=value, by_cpu=by_cpu, bounded=True), say)
 
 
@@ -131,5 +141,6 @@ def _median_wall_time(slices: Sequence[Slice]) -> float:
 
 def _report_figure(figure: Figure, say: Callable[[str], None]) -> Figure:
     row = ROWS[figure.row]
-    say(f"  {row.title}: {figure.value:.2f} {row.unit}, by CPU {figure.by_cpu:.2f}")
+    by_cpu = "" if figure.by_cpu is None else f", by CPU {figure.by_cpu:.2f}"
+    say(f"  {row.title}: {figure.value:.2f} {row.unit}{by_cpu}")
     return figure

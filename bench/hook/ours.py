@@ -1,8 +1,9 @@
 """Our own loop, and what our adapters share."""
 
+from collections.abc import Callable
 from typing import Any
 
-from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, pay
+from bench.hook.scene import GO, LAST_WORDS, TOOL, Contestant, Setting, apay, pay
 from placet.hook import (
     AgentResult,
     HumanInTheLoopHook,
@@ -15,6 +16,7 @@ from placet.hook import (
 from placet.hook.savers.sqlite import SqliteSaver
 
 NAME = "Placet"
+AWAITED_NAME = f"{NAME}, awaited"
 
 
 def saver(setting: Setting, name: str) -> Saver:
@@ -31,16 +33,7 @@ def hook() -> HumanInTheLoopHook:
 
 def agent(setting: Setting) -> Contestant:
     """ReactAgent. As in the frameworks, the calls of a turn may run at the same time."""
-    calls = setting.arguments()
-
-    def model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
-        if messages[-1]["role"] == "tool":
-            return {"content": LAST_WORDS}
-        return {"tool_calls": [{"id": id, "name": TOOL, "arguments": dict(given)} for id, given in calls]}
-
-    made = ReactAgent(
-        "payer", model, [tool(parallel=True)(pay)], hooks=[hook()], saver=saver(setting, "agent")
-    )
+    made = _build_agent(setting, "agent", pay)
 
     def cycle() -> str:
         stopped = made.invoke(GO)
@@ -50,3 +43,29 @@ def agent(setting: Setting) -> Contestant:
         return ended.text
 
     return Contestant(NAME, cycle)
+
+
+def awaited_agent(setting: Setting) -> Contestant:
+    """The same on an event loop, with a tool that is awaited."""
+    made, loop = _build_agent(setting, "awaited", apay), setting.loop()
+
+    async def run() -> str:
+        stopped = await made.ainvoke(GO)
+        assert isinstance(stopped, InterruptionMetadata)
+        ended = await made.aresume(stopped.thread_id, stopped.approve_all())
+        assert isinstance(ended, AgentResult)
+        return ended.text
+
+    return Contestant(AWAITED_NAME, lambda: loop.run_until_complete(run()))
+
+
+def _build_agent(setting: Setting, name: str, function: Callable[..., Any]) -> ReactAgent:
+    calls = setting.arguments()
+
+    def model(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
+        if messages[-1]["role"] == "tool":
+            return {"content": LAST_WORDS}
+        return {"tool_calls": [{"id": id, "name": TOOL, "arguments": dict(given)} for id, given in calls]}
+
+    payer = tool(parallel=True, name=TOOL)(function)
+    return ReactAgent("payer", model, [payer], hooks=[hook()], saver=saver(setting, name))

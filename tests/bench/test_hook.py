@@ -17,7 +17,7 @@ def test_every_contestant_is_stopped_approved_and_comes_to_the_end(
     setting = Setting(calls=calls, folder=tmp_path if durable else None)
     with setting.cleanup:
         ended = {contestant.name: contestant.cycle() for contestant in list_contestants(setting)}
-    assert len(ended) == 9
+    assert len(ended) == 10
     assert set(ended.values()) == {LAST_WORDS}
 
 
