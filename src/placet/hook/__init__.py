@@ -7,6 +7,7 @@ from placet.lazy_exports import load_on_first_use
 
 _EXPORTS: dict[str, str] = {
     "AgentResult": "placet.hook.events",
+    "AgentSteps": "placet.hook.agent_steps",
     "Approver": "placet.hook.approver",
     "EmbeddedGrants": "placet.hook.grants",
     "FeedbackResult": "placet.hook.feedback",
@@ -47,6 +48,7 @@ _EXPORTS: dict[str, str] = {
 if TYPE_CHECKING:
     from placet.cases.execution_outcomes import NotRunReason as NotRunReason
     from placet.hook.agent import ReactAgent as ReactAgent
+    from placet.hook.agent_steps import AgentSteps as AgentSteps
     from placet.hook.approval_rules import HumanInTheLoopHook as HumanInTheLoopHook
     from placet.hook.approval_rules import ToolConfig as ToolConfig
     from placet.hook.approver import Approver as Approver

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from placet.errors import HookError
 from placet.hook.agent_loop import AgentLoop
+from placet.hook.agent_steps import AgentSteps, ToolInterceptor, require_interceptors, split_hooks
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, HumanInTheLoopHook, check_rules, have_rule_for
 from placet.hook.argument_checks import (
@@ -52,7 +53,8 @@ class ReactAgent:
     runs at most once, or, if its tool is marked repeatable, at least once with the same idempotency key.
     `lease_for` is how long a process may be silent before another may take over its thread. With
     `reviews`, every interruption opens a case for reviewers, and `resume` without feedback applies their
-    decisions. With `grants`, calls that a reviewer pre-approved run without asking.
+    decisions. With `grants`, calls that a reviewer pre-approved run without asking. `hooks` may contain
+    AgentSteps, which act before and after the agent and the model; `interceptors` run around each tool call.
     """
 
     def __init__(
@@ -60,11 +62,12 @@ class ReactAgent:
         name: str,
         model: Model,
         tools: Iterable[Callable[..., object] | Tool] = (),
-        hooks: Sequence[Hook] = (),
+        hooks: Sequence[Hook | AgentSteps] = (),
         saver: Saver | None = None,
         *,
         reviews: "Reviews | None" = None,
         grants: GrantSource | None = None,
+        interceptors: Iterable[ToolInterceptor] = (),
         instructions: str = "",
         max_turns: int = 50,
         lease_for: timedelta = DEFAULT_LEASE,
@@ -75,7 +78,8 @@ class ReactAgent:
             raise ValueError("name: an agent needs a name, because its threads are found by it.")
         require_function("model", model, "a function of messages and tools that returns the reply")
         tools = require_list("tools", tools, "a list of functions")
-        hooks = require_list("hooks", hooks, "a list of hooks, such as [hook]")
+        hooks, self._steps = split_hooks(require_list("hooks", hooks, "a list of hooks, such as [hook]"))
+        self._interceptors = require_interceptors(interceptors)
         require_hooks(hooks, allows_none=True)
         require_reviews(reviews)
         require_grants(grants)
@@ -197,6 +201,7 @@ class ReactAgent:
             self._hooks,
             opens_cases=opens_cases,
             emits_events=emits_events,
+            has_steps=bool(self._steps),
             uses_grants=self._grants is not None,
             max_turns=self._max_turns,
             clock=self._clock,
@@ -228,6 +233,8 @@ class ReactAgent:
             "lease_for": self._lease_for,
             "workers": self._workers,
             "heartbeat": self._heartbeat,
+            "steps": self._steps,
+            "interceptors": self._interceptors,
             "turn_driver": TurnDriver(
                 name=name or self.name,
                 hooks=self._hooks,

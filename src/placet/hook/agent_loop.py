@@ -12,7 +12,7 @@ from placet.errors import CheckpointConflict, ModelMisbehaved, NothingToResume, 
 from placet.hook import effects, turn
 from placet.hook.answer_validation import Feedback, materialize_answers
 from placet.hook.approval_rules import Hook, find_new_message_policy
-from placet.hook.checkpoint import Checkpoint
+from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.events import AgentResult, ModelReplied, ToolAnswered, ToolJob
 from placet.hook.frozen_values import replace
 from placet.hook.interruption import InterruptionMetadata
@@ -56,6 +56,7 @@ class AgentLoop:
         opens_cases: bool = False,
         uses_grants: bool = False,
         emits_events: bool = False,
+        has_steps: bool = False,
         max_turns: int = 50,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -65,6 +66,7 @@ class AgentLoop:
         self.opens_cases = opens_cases
         self.uses_grants = uses_grants
         self.emits_events = emits_events
+        self.has_steps = has_steps
         self.max_turns = max_turns
         self.clock = clock
         self.schemas = {tool.name: tool.schema for tool in tools.values()}
@@ -73,10 +75,15 @@ class AgentLoop:
 
     def begin(self, text: str) -> effects.LoopSteps:
         """Take a message in a new thread with a random id."""
-        thread_id = os.urandom(16).hex()
-        return self._run_turns(
-            replace(self._empty, thread_id=thread_id, messages=(build_user_message(text),))
+        checkpoint = replace(
+            self._empty, thread_id=os.urandom(16).hex(), messages=(build_user_message(text),)
         )
+        return self._begin_turns(checkpoint) if self.has_steps else self._run_turns(checkpoint)
+
+    def _begin_turns(self, checkpoint: Checkpoint) -> effects.LoopSteps:
+        if self.has_steps:
+            yield effects.RunStep("before_agent", checkpoint.messages)
+        return (yield from self._run_turns(checkpoint))
 
     def invoke(self, thread_id: str, text: str) -> effects.LoopSteps:
         """Take a message; ends with the result, or with the calls that wait for a reviewer."""
@@ -93,7 +100,7 @@ class AgentLoop:
                 raise ThreadPaused
             checkpoint = recovered
         messages = (*checkpoint.messages, build_user_message(text))
-        return (yield from self._run_turns(replace(checkpoint, messages=messages)))
+        return (yield from self._begin_turns(replace(checkpoint, messages=messages)))
 
     def resume(
         self,
@@ -155,7 +162,7 @@ class AgentLoop:
 
     def _run_turns(self, checkpoint: Checkpoint) -> effects.LoopSteps:
         for _ in range(self.max_turns):
-            reply = yield effects.CallModel(checkpoint.messages)
+            reply = yield from self._call_model(checkpoint.messages)
             message, calls, unreadable = read_assistant_message(reply, checkpoint.messages)
             if self.emits_events:
                 yield effects.EmitEvents((ModelReplied(message=message),))
@@ -171,6 +178,12 @@ class AgentLoop:
             checkpoint = going
         yield turn.SaveCheckpoint(checkpoint.next(stage="ready"))
         raise ModelMisbehaved(f"The model was still calling tools after {self.max_turns} turns (max_turns).")
+
+    def _call_model(self, messages: tuple[Message, ...]) -> Generator[effects.Effect, Any, Any]:
+        if not self.has_steps:
+            return (yield effects.CallModel(messages))
+        reply = yield effects.CallModel((yield effects.RunStep("before_model", messages)))
+        return (yield effects.RunStep("after_model", reply))
 
     def _handle_calls(
         self, checkpoint: Checkpoint, calls: list[ToolCall], unreadable: Mapping[str, str]
@@ -339,7 +352,10 @@ class AgentLoop:
     def _finish(self, checkpoint: Checkpoint) -> effects.LoopSteps:
         checkpoint = checkpoint.next(stage="ready", interruption=None)
         yield turn.SaveCheckpoint(checkpoint)
-        return AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
+        result = AgentResult(thread_id=checkpoint.thread_id, messages=checkpoint.messages)
+        if self.has_steps:
+            yield effects.RunStep("after_agent", result)
+        return result
 
     def _take_queued(self, checkpoint: Checkpoint) -> Generator[effects.Effect, Any, Checkpoint]:
         checkpoint = take_queued_message(checkpoint)

@@ -7,6 +7,7 @@ from typing import Any
 
 from placet.effects import EffectRun
 from placet.hook import effects
+from placet.hook.agent_steps import arun_step
 from placet.hook.checkpoint import Message
 from placet.hook.driver import (
     BATCH_WINDOW_S,
@@ -92,6 +93,8 @@ class AsyncDriver(LoopDriver):
                 self._running |= {asyncio.create_task(self._run_job(job)): job for job in effect.jobs}
             with self._heartbeat.renewing(self._saver, effect.checkpoint):
                 return await self._await_jobs()
+        if isinstance(effect, effects.RunStep):
+            return await arun_step(self._steps, effect.name, effect.value, self._workers.run)
         if type(effect) not in SAVER_EFFECTS:
             return await self._turn_driver.aperform(effect, self._workers)
         if self._saver.blocking:
@@ -104,11 +107,11 @@ class AsyncDriver(LoopDriver):
             driver = job.tool.agent.inner_async_driver(self._name, self._saver, self._turn_driver.outbox)
             return answer_from_outcome(await driver.outcome(self._child_steps(job.tool.agent, job)))
         if job.tool.timeout is None:
-            return to_text(await acall_tool(job, self._workers))
+            return to_text(await acall_tool(job, self._workers, self._interceptors))
         limit = asyncio.timeout(job.tool.timeout.total_seconds())
         try:
             async with limit:
-                return to_text(await acall_tool(job, self._workers))
+                return to_text(await acall_tool(job, self._workers, self._interceptors))
         except TimeoutError:
             if not limit.expired():
                 raise

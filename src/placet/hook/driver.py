@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from placet.effects import EffectRun
 from placet.errors import ModelMisbehaved, PlacetError
 from placet.hook import effects, turn
+from placet.hook.agent_steps import AgentSteps, ToolInterceptor, run_step
+from placet.hook.async_values import wait_for_value
 from placet.hook.checkpoint import Checkpoint, Message
 from placet.hook.events import AgentEvent, AgentOutcome, AgentResult, TextDelta, ToolJob
 from placet.hook.heartbeat import Heartbeat
@@ -49,6 +51,8 @@ class LoopDriver:
         workers: Workers,
         heartbeat: Heartbeat,
         turn_driver: TurnDriver,
+        steps: Sequence[AgentSteps] = (),
+        interceptors: Sequence[ToolInterceptor] = (),
     ) -> None:
         self._name = name
         self._model = model
@@ -60,6 +64,8 @@ class LoopDriver:
         self._workers = workers
         self._heartbeat = heartbeat
         self._turn_driver = turn_driver
+        self._steps = steps
+        self._interceptors = interceptors
         self._lease_for = lease_for
         self._held: Checkpoint | None = None
 
@@ -209,6 +215,8 @@ class SyncDriver(LoopDriver):
                 if isinstance(effect, effects.RunTools):
                     self._start_jobs(effect.jobs)
                 return self._await_jobs()
+        if isinstance(effect, effects.RunStep):
+            return run_step(self._steps, effect.name, effect.value, wait_for_value)
         return self._turn_driver.perform(effect)
 
     def _start_jobs(self, jobs: Sequence[ToolJob]) -> None:
@@ -236,7 +244,7 @@ class SyncDriver(LoopDriver):
         if job.tool.agent is not None:
             driver = job.tool.agent.inner_driver(self._name, self._saver, self._turn_driver.outbox)
             return answer_from_outcome(driver.outcome(self._child_steps(job.tool.agent, job)))
-        return to_text(call_tool(job))
+        return to_text(call_tool(job, self._interceptors))
 
     def _await_jobs(self) -> ToolOutcomes:
         """Return the jobs that have ended, at least one; jobs that end together are returned together."""

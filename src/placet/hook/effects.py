@@ -32,6 +32,14 @@ class CallModel:
 
 
 @dataclass(slots=True)
+class RunStep:
+    """Call the agent's own hooks around a step; return the value, or what they returned in its place."""
+
+    name: str
+    value: Any
+
+
+@dataclass(slots=True)
 class RunTools:
     """Start these jobs; return, like AwaitTools, those that have ended: call id -> text or interruption.
 
@@ -64,7 +72,15 @@ class EmitEvents:
 
 
 Effect = (
-    TurnEffect | LoadCheckpoint | ClaimThread | CallModel | RunTools | AwaitTools | ReleaseThread | EmitEvents
+    TurnEffect
+    | RunStep
+    | LoadCheckpoint
+    | ClaimThread
+    | CallModel
+    | RunTools
+    | AwaitTools
+    | ReleaseThread
+    | EmitEvents
 )
 LoopSteps = Generator[Effect, Any, AgentOutcome]
 LoopPart = Generator[Effect, Any, Checkpoint | InterruptionMetadata]

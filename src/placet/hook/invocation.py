@@ -1,12 +1,13 @@
 """Calling models and tools of any kind: sync or async, returning whole replies or pieces."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from placet.hook.async_values import await_value, run_coroutine
+from placet.hook.agent_steps import ToolInterceptor, aintercept, intercept
+from placet.hook.async_values import offer_event_loop, run_coroutine, wait_for_value
 from placet.hook.checkpoint import Message
 from placet.hook.events import Model, ToolJob
 from placet.hook.workers import Workers
@@ -63,20 +64,44 @@ async def aiterate_reply(reply: Any, workers: Workers) -> AsyncIterator[Any]:
         yield await reply if inspect.isawaitable(reply) else reply
 
 
-def call_tool(job: ToolJob) -> Any:
-    """Run the tool in this thread and return its answer."""
+def call_tool(job: ToolJob, interceptors: Sequence[ToolInterceptor] = ()) -> Any:
+    """Run the tool in this thread, inside the interceptors, and return its answer."""
+    if not interceptors:
+        return _call_tool(job)
+    return intercept(
+        interceptors,
+        job.call,
+        partial(_call_tool, job),
+        is_repeatable=job.tool.repeatable,
+        wait=wait_for_value,
+    )
+
+
+def _call_tool(job: ToolJob) -> Any:
     answer = job.tool.function(**job.tool.prepare_arguments(job.call.arguments, job.key))
     if type(answer) is str:
         return answer
     if inspect.isgenerator(answer):
         return _join_pieces([*answer])
     if inspect.isasyncgen(answer):
-        return _join_pieces(run_coroutine(_collect_reply(answer)))
-    return run_coroutine(await_value(answer)) if inspect.isawaitable(answer) else answer
+        return _join_pieces(wait_for_value(_collect_reply(answer)))
+    return wait_for_value(answer) if inspect.isawaitable(answer) else answer
 
 
-async def acall_tool(job: ToolJob, workers: Workers) -> Any:
-    """Run the tool and return its answer; a blocking tool runs in a worker thread."""
+async def acall_tool(job: ToolJob, workers: Workers, interceptors: Sequence[ToolInterceptor] = ()) -> Any:
+    """Async version of `call_tool`; what may block runs in a worker thread."""
+    if not interceptors:
+        return await _acall_tool(job, workers)
+    if all(map(inspect.iscoroutinefunction, interceptors)):
+        run = partial(_acall_tool, job, workers)
+        return await aintercept(interceptors, job.call, run, is_repeatable=job.tool.repeatable)
+    from asyncio import get_running_loop
+
+    with offer_event_loop(get_running_loop()):
+        return await workers.run(partial(call_tool, job, interceptors))
+
+
+async def _acall_tool(job: ToolJob, workers: Workers) -> Any:
     arguments = job.tool.prepare_arguments(job.call.arguments, job.key)
     if inspect.iscoroutinefunction(job.tool.function):
         return await job.tool.function(**arguments)
