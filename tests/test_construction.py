@@ -65,9 +65,6 @@ NOT_YET = {
     "hook/frameworks/pydantic_ai/conversion.py conversation.deferred_tool_requests",
     "hook/frameworks/pydantic_ai/conversion.py conversation.new_message_index",
     "relay/bootstrap.py policy_repository.on_change",
-    "relay/tasks/background_calls.py handle.task_id",
-    "relay/traffic/call_handler.py exchange.handle.upstream_id",
-    "relay/traffic/early_returns.py exchange.handle.is_in_background",
 }
 """Assignments in the hook and the relay that are still to be removed. Add none."""
 

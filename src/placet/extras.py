@@ -78,7 +78,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.relay.inspection": "relay",
     "placet.relay.push": "relay",
     "placet.relay.tasks": "relay",
-    "placet.relay.traffic": "relay",
+    "placet.relay.runtime": "relay",
     "placet.relay.transports": "relay",
     "placet.relay.transports.grpc": "grpc",
     "placet.relay.upstream": "relay",

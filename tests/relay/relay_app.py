@@ -12,14 +12,12 @@ from placet.http.listening import bind
 from placet.ports.identity import Principal
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.bootstrap import build_relay_app
-from placet.relay.inspection.message_holder import MessageHolder
-from placet.relay.inspection.message_inspector import MessageInspector
+from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
 from placet.relay.push import PushOutbox, PushProxy, SecretBox, WebhookRepository
 from placet.relay.registry import LiveRegistry, snapshot_from_settings
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
-from placet.relay.tasks.relay_tasks import RelayTasks
+from placet.relay.tasks.relay_tasks import RelayTasks, TaskWaiters
 from placet.relay.tasks.task_repository import TaskRepository
-from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.transports.http import RelayApp
 from placet.relay.upstream.agent_client import AgentAvailability
 from tests.relay.fakes import MemoryTaskRepository

@@ -20,14 +20,14 @@ ALLOWED_NAMES = {
     "relay/hold.py": "what a hold is about: a request, a response, or an agent's input",
     "relay/holds/hold_service.py": "the same",
     "relay/holds/new_hold.py": "the same",
-    "relay/holds/case_draft.py": "the same",
-    "relay/traffic/resumption.py": "the same",
+    "relay/holds/review_case.py": "the same",
+    "relay/runtime/resumption.py": "the same",
     "reviews/held_messages/message_context.py": "the same",
     "reviews/held_messages/review_type.py": "the same",
 }
 ALLOWED_IMPORTS = {
     "hook/reviews.py": "opens the cases of tool calls",
-    "relay/holds/case_draft.py": "opens the cases of held messages",
+    "relay/holds/review_case.py": "opens the cases of held messages",
 }
 ALLOWED_MENTIONS = {
     "protocol/review_types.py": "the protocol lists its types",

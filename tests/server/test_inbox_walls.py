@@ -16,7 +16,7 @@ from placet.desk.inbox_scope import InboxScope
 from placet.errors import Unavailable
 from placet.ports.hold_store import HoldRow
 from placet.ports.identity import Principal
-from placet.relay.holds.case_draft import build_case_owner
+from placet.relay.holds.review_case import build_case_owner
 from placet.server.inbox_sessions import InboxSessions
 from placet.testing.clock import FakeClock
 from placet.testing.samples import sample_api_key, sample_creation

@@ -18,13 +18,11 @@ from placet.ports.store import Store
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
-from placet.relay.holds.case_draft import build_case_owner
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
-from placet.relay.holds.release_scheduler import ReleaseScheduler
 from placet.relay.holds.resolution import HoldResolver
-from placet.relay.inspection.message_holder import MessageHolder
-from placet.relay.inspection.message_inspector import MessageInspector
+from placet.relay.holds.review_case import build_case_owner
+from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
 from placet.relay.inspection.policy_inspector import PolicyInspector
 from placet.relay.inspection.policy_repository import PolicyRepository
@@ -33,15 +31,12 @@ from placet.relay.policy.policy import Policy
 from placet.relay.push import COURIER, PushCourier, PushOutbox, PushProxy, SecretBox, WebhookRepository
 from placet.relay.registry import LiveRegistry, RegistryEditor, check_credentials, snapshot_from_settings
 from placet.relay.route_addresses import AGENT_PROXY, WEBHOOKS
+from placet.relay.runtime.call_handler import CallHandler
+from placet.relay.runtime.resumption import HeldMessageForwarder, HoldResumer, RelayCourier, ReleaseScheduler
 from placet.relay.settings import RelaySettings, limits_from_settings, parse_networks
 from placet.relay.tasks.access import TaskAccess
-from placet.relay.tasks.relay_tasks import RelayTasks
+from placet.relay.tasks.relay_tasks import RelayTasks, TaskWaiters
 from placet.relay.tasks.task_repository import StoredTaskRepository, TaskRepository
-from placet.relay.tasks.task_waiters import TaskWaiters
-from placet.relay.traffic.call_handler import CallHandler
-from placet.relay.traffic.forwarding import HeldMessageForwarder
-from placet.relay.traffic.hold_courier import RelayCourier
-from placet.relay.traffic.resumption import HoldResumer
 from placet.relay.transports.admin_api.access import RelayAccess
 from placet.relay.transports.admin_api.approvals import ApprovalApi, approvals
 from placet.relay.transports.admin_api.audit import AuditApi, TenantApi

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from placet.ports.case_store import CaseCreation
-from placet.relay.holds.case_draft import build_case_owner
+from placet.relay.holds.review_case import build_case_owner
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding_server import (
     DONE,

@@ -21,17 +21,17 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
-from placet.relay.holds.message_excerpts import excerpt_texts
+from placet.relay.holds.review_case import excerpt_texts
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.binding import BindingLevel
 from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding, digest_text
 from placet.relay.policy.policy import Leg, PolicyAction
 from placet.relay.policy.policy_set import AppliedPolicy
+from placet.relay.runtime.resumption import RelayCourier
 from placet.relay.task import Task, TaskStatus
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
-from placet.relay.traffic.hold_courier import RelayCourier
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import create_desk_for_tests
 from placet.text.characters import replace_unstorable

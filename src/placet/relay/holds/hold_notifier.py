@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -11,12 +12,11 @@ from msgspec import Struct
 from placet.desk import random_values
 from placet.desk.new_deliveries import WEBHOOK
 from placet.errors import CaseConflict
-from placet.ports.endpoint_store import Endpoint
+from placet.ports.endpoint_store import Endpoint, EndpointStore
 from placet.ports.hold_store import HoldRow
-from placet.ports.outbox_store import Delivery
+from placet.ports.outbox_store import Delivery, OutboxStore
 from placet.protocol.service_paths import INBOX
 from placet.relay.hold import decode_hold_body
-from placet.relay.holds.hold_storage import NoticeStore
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import omit_sensitive_id
@@ -27,6 +27,10 @@ OBSERVED_EVENT = "relay.observed"
 MAX_LISTED = 100
 
 log = logging.getLogger("placet.relay")
+
+
+class NoticeStore(OutboxStore, EndpointStore, Protocol):
+    """The store that `HoldNotifier` needs."""
 
 
 class HoldNotice(Struct, frozen=True, kw_only=True, rename="camel"):

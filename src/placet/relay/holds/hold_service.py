@@ -1,9 +1,11 @@
 """Hold messages: freeze each message, open its case, and give the caller a task to wait for."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, Protocol
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -13,8 +15,11 @@ from placet.desk import random_values
 from placet.desk.new_deliveries import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, RelayConflict, Unavailable
+from placet.ports.case_store import CaseStore
+from placet.ports.change_feed import ChangeFeed
 from placet.ports.detector import Scannable
-from placet.ports.hold_store import HoldCreation
+from placet.ports.hold_store import HoldCreation, HoldFilter, HoldStore
+from placet.ports.key_store import KeyStore
 from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
 from placet.relay.a2a.errors import A2AError
@@ -22,9 +27,10 @@ from placet.relay.a2a.json_format import Json, build_task_reply
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.hold import DetectionSource
-from placet.relay.holds.backlog import Backlog, BacklogFull
-from placet.relay.holds.case_draft import (
+from placet.relay.hold import DetectionSource, hold_from_row
+from placet.relay.holds.hold_notifier import HoldNotifier
+from placet.relay.holds.new_hold import MAX_ATTEMPTS, HoldTarget, NewHold, freeze_call, freeze_reply
+from placet.relay.holds.review_case import (
     AGENT_INPUT_REASON,
     MAX_CONTEXT_GROWTH,
     build_case_owner,
@@ -32,25 +38,153 @@ from placet.relay.holds.case_draft import (
     find_data_parts,
     hold_reason_from_evaluation,
 )
-from placet.relay.holds.hold_notifier import HoldNotifier
-from placet.relay.holds.hold_storage import HoldCreationStore
-from placet.relay.holds.new_hold import MAX_ATTEMPTS, NewHold, freeze_call, freeze_reply
-from placet.relay.holds.task_locator import TaskLocator, build_unavailable_task_error
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import mask_and_move
 from placet.relay.policy.policy import Leg
 from placet.relay.settings import MAX_PENDING_HOLDS
-from placet.relay.task import HoldTask, Task, TaskStatus, apply, row_from_task
+from placet.relay.task import (
+    HAS_ENDED,
+    NOT_ANSWERED,
+    WAITS_FOR_DECISION,
+    HoldTask,
+    Task,
+    TaskStatus,
+    apply,
+    row_from_task,
+)
 from placet.relay.task_reasons import reason_to_metadata
-from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
+from placet.relay.tasks.access import TASK_NOT_FOUND, TaskAccess, TaskOwnedByRelay
+from placet.relay.tasks.relay_tasks import task_view
 from placet.relay.tasks.task_repository import TaskRepository
-from placet.relay.tasks.task_view import task_view
 from placet.relay.tenants import Subscription
 
+LIMIT_REACHED = "{limit:,} messages of this caller wait for a decision, which is the limit."
+SEND_LATER = f"{LIMIT_REACHED} Send this one again when some are decided."
+FETCH_LATER = f"{LIMIT_REACHED} The agent's response also needs one; fetch it again when some are decided."
 REQUEST_LEGS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})
 FLUSH_WITHIN_S = 5.0
 CANNOT_HOLD = "This call needs a person's approval, and a call without a message cannot be held."
+
+
+class CaseHoldStore(CaseStore, HoldStore, Protocol):
+    """Stores cases and their holds."""
+
+
+class HoldCreationStore(CaseHoldStore, KeyStore, ChangeFeed, Protocol):
+    """The store that `HoldService` needs."""
+
+
+class BacklogFull(A2AError):
+    """A message is refused because its caller has too many pending holds."""
+
+    def __init__(self, request: InspectionRequest, limit: int) -> None:
+        # After "busy" a caller sends the same call again. If the agent has already responded, it would do
+        # its work twice, so the call is refused. An agent that pushes should push again.
+        has_response = request.reply is not None and not request.pushed
+        super().__init__(
+            "refused" if has_response else "busy",
+            (FETCH_LATER if has_response else SEND_LATER).format(limit=limit),
+            data={"max_pending_holds": limit},
+        )
+
+
+class Backlog:
+    """Counts the pending holds of each caller: those in the store, and those being written."""
+
+    def __init__(self, store: HoldStore, *, limit: int) -> None:
+        self.limit = limit
+        self._store = store
+        self._reserved: Counter[tuple[str, str]] = Counter()
+
+    @asynccontextmanager
+    async def reserve(self, request: InspectionRequest) -> AsyncIterator[None]:
+        """Reserve one more hold while it is written; raise BacklogFull if the limit is reached.
+
+        Earlier reservations count until they end, even if their hold is already in the store. So two
+        concurrent calls may both be refused the last hold, but never both get it.
+        """
+        caller = request.subscription.tenant, request.subscription.source.name
+        earlier = self._reserved[caller]
+        self._reserved[caller] += 1
+        try:
+            if earlier + await self._count_pending(*caller) >= self.limit and not await self._was_approved(
+                request
+            ):
+                raise BacklogFull(request, self.limit)
+            yield
+        finally:
+            self._reserved[caller] -= 1
+            if not self._reserved[caller]:
+                del self._reserved[caller]
+
+    async def _count_pending(self, tenant: str, caller: str) -> int:
+        # The page after the limit is empty: only the total is needed, and messages may be large.
+        pending = HoldFilter(status="PENDING", source=caller)
+        _, total = await self._store.list_holds(tenant, pending, page=self.limit, size=1)
+        return total
+
+    async def _was_approved(self, request: InspectionRequest) -> bool:
+        """Return whether the message was approved and is held again. It has been counted once already."""
+        if request.task_id is None:
+            return False
+        approved = HoldFilter(status="APPROVED", task_id=request.task_id)
+        found, _ = await self._store.list_holds(request.subscription.tenant, approved, page=0, size=1)
+        return any(not hold_from_row(row).stage.is_final for row in found)
+
+
+class TaskLocator:
+    """Finds the task of a message."""
+
+    def __init__(self, access: TaskAccess) -> None:
+        self._access = access
+
+    async def locate_call(self, request: InspectionRequest) -> HoldTarget:
+        """Return the task of a call; raise A2AError if it cannot get messages."""
+        subscription, call = request.subscription, request.call
+        if request.task_id is not None:
+            known = await self._find_or_create(request, request.task_id, call.context_id)
+            return HoldTarget(task=known, context_id=known.context_id)
+        task_id = call.target_task_id
+        if task_id is None:
+            if call.context_id is not None:
+                await self._access.claim_context(subscription, call.context_id)
+            return HoldTarget(task=None, context_id=call.context_id)
+        task = await self.find_task(subscription, task_id)
+        if task is None or task.owner != subscription.source.name:
+            raise A2AError("task_not_found", TASK_NOT_FOUND)
+        if task.is_kept_by_relay or not task.is_known_to_agent:
+            raise build_unavailable_task_error(task)
+        return HoldTarget(task=task, context_id=task.context_id or call.context_id)
+
+    async def locate_reply(self, request: InspectionRequest, noted: A2AReply) -> HoldTarget:
+        """Return the task of a response with the caller's ids."""
+        task = None
+        if request.task_id is not None:
+            task = await self._find_or_create(request, request.task_id, noted.context_id)
+        elif noted.task_id is not None:
+            task = await self.find_task(request.subscription, noted.task_id)
+        context_id = noted.context_id if task is None else task.context_id or noted.context_id
+        return HoldTarget(task=task, context_id=context_id)
+
+    async def _find_or_create(self, request: InspectionRequest, task_id: str, context_id: str | None) -> Task:
+        """Return the task with an id that the relay has given; a new one if it is not stored yet."""
+        task = await self.find_task(request.subscription, task_id)
+        owner = request.subscription.source.name
+        return task or Task(
+            id=task_id, owner=owner, status=TaskStatus.RUNNING, upstream_id=None, context_id=context_id
+        )
+
+    async def find_task(self, subscription: Subscription, task_id: str) -> Task | None:
+        """Return the task that the caller sees, by the caller's or the agent's id."""
+        return await self._access.find_caller_task(subscription, task_id)
+
+
+def build_unavailable_task_error(task: Task) -> A2AError:
+    """Return the error for a message to a task that the agent cannot get now."""
+    if task.has_ended:
+        return A2AError("unsupported", HAS_ENDED)
+    return A2AError("unsupported", WAITS_FOR_DECISION if task.is_held else NOT_ANSWERED)
 
 
 class HoldService:

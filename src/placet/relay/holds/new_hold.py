@@ -21,15 +21,14 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.hold import DetectionSource, FrozenMessage, HoldBody, HoldKind, MessageFrame
-from placet.relay.holds.case_draft import (
+from placet.relay.holds.review_case import (
+    MAX_FILES,
     HoldReason,
     build_summary,
     find_data_parts,
     get_author_role,
     join_visible_texts,
 )
-from placet.relay.holds.held_files import MAX_FILES
-from placet.relay.holds.task_locator import HoldTarget
 from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.finding import digest_file, digest_match, digest_text, omit_sensitive_id
 from placet.relay.policy.policy import Leg, PolicyAction
@@ -45,6 +44,15 @@ MAX_APPROVED_TEXTS = 2_000
 """Limit of texts of one message that are stored as approved."""
 MAX_ATTEMPTS = 16
 """How many times the same message may be held again after a decision."""
+
+
+class HoldTarget(Struct, frozen=True, kw_only=True):
+    """The task and context that a held message belongs to."""
+
+    task: Task | None
+    """The task; None if the relay has to create one."""
+    context_id: str | None
+    """The context that the caller named, or None."""
 
 
 class NewHold(Struct, frozen=True, kw_only=True):

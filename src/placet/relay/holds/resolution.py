@@ -30,8 +30,8 @@ from placet.relay.hold import (
     hold_from_row,
 )
 from placet.relay.hold import apply as apply_to_hold
-from placet.relay.holds.case_draft import build_case_owner
-from placet.relay.holds.hold_storage import CaseHoldStore
+from placet.relay.holds.hold_service import CaseHoldStore
+from placet.relay.holds.review_case import build_case_owner
 from placet.relay.policy.finding import digest_text
 from placet.relay.task import (
     ApproveTask,
@@ -44,8 +44,8 @@ from placet.relay.task import (
     row_from_task,
 )
 from placet.relay.task_reasons import HitlExpired, HitlRejected, reason_to_metadata
+from placet.relay.tasks.relay_tasks import TaskWaiters
 from placet.relay.tasks.task_repository import TaskRepository
-from placet.relay.tasks.task_waiters import TaskWaiters
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 
 DECIDED = "The task can no longer be canceled: a decision was made. Get the task again."

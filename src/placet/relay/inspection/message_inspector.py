@@ -1,4 +1,4 @@
-"""The interface for inspecting messages on the four legs."""
+"""The interfaces for inspecting and holding messages, and what they exchange."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -7,15 +7,42 @@ from msgspec import Struct
 
 from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
-from placet.relay.inspection.findings_record import FindingsRecord
+from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
 from placet.relay.policy.verdict import PolicyVerdict, QuickCheck
 from placet.relay.tenants import Subscription
 from placet.relay.write_queue import CallWrites
+
+
+class FindingsRecord:
+    """The findings of one call by leg. Inspectors add to it while the call runs."""
+
+    __slots__ = ("findings", "outcome", "unreadable_paths")
+
+    def __init__(self) -> None:
+        self.findings: dict[Leg, tuple[Finding, ...]] = {}
+        self.unreadable_paths: dict[Leg, tuple[str, ...]] = {}
+        self.outcome = Outcome.PASS
+        """The strictest outcome of all legs."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no findings and every outcome is to pass."""
+        return not self.findings and not self.unreadable_paths and self.outcome is Outcome.PASS
+
+    def add(self, leg: Leg, evaluation: Evaluation) -> None:
+        """Add the evaluation of a leg."""
+        if evaluation.findings:
+            self.findings[leg] = (*self.findings.get(leg, ()), *evaluation.findings)
+        if evaluation.unreadable_paths:
+            self.unreadable_paths[leg] = (*self.unreadable_paths.get(leg, ()), *evaluation.unreadable_paths)
+        if evaluation.outcome.strictness > self.outcome.strictness:
+            self.outcome = evaluation.outcome
 
 
 class InspectionRequest(Struct, frozen=True, kw_only=True):
@@ -93,4 +120,34 @@ class MessageInspector(Protocol):
 
     async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
         """Record what policies find on the response legs in a stream that the caller has got."""
+        ...
+
+
+class MessageHolder(Protocol):
+    """Holds messages until a person decides."""
+
+    async def hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
+        """Store a hold. Return the response for the caller: a task to wait for.
+
+        The findings refer to the texts of the message; a stream is one merged response. Raises A2AError if
+        the message cannot be held.
+        """
+        ...
+
+    async def hold_input_request(self, request: InspectionRequest) -> Json | None:
+        """Hold a response, event or notification in which the agent asks for input, as `hold` does.
+
+        Return None if the request for input goes to the caller.
+        """
+        ...
+
+    async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
+        """Return the digests of the texts, files and matches that a person has approved in this task.
+
+        Approved texts are not held again in `history` or on a later leg. Other findings still count.
+        """
+        ...
+
+    async def report_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+        """Report what policies found in a stream that was only observed. The caller has got it."""
         ...

@@ -1,5 +1,6 @@
 """Apply a tenant's policies to its messages: pass, mask, refuse or hold them."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
 
@@ -18,9 +19,7 @@ from placet.relay.detectors.open_match import OpenMatchFinder, combine_finders
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.stream_plan import INSPECT_EVENTS, StreamPlan, combine_plans
 from placet.relay.inspection.detection_events import build_detection_events
-from placet.relay.inspection.earlier_texts import EarlierTexts
-from placet.relay.inspection.message_holder import MessageHolder
-from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.inspection.message_inspector import InspectionRequest, MessageHolder
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.stream_texts import group_stream_texts
 from placet.relay.policy.evaluation import (
@@ -49,6 +48,11 @@ from placet.relay.policy.verdict import PASS, PASS_EVALUATION, PolicyVerdict, Qu
 from placet.relay.settings import STREAM_CARRY, STREAM_WINDOW
 from placet.relay.tenants import Subscription
 
+MAX_TASKS = 10_000
+TAIL_LENGTH = 500
+"""The number of characters that are remembered of each task."""
+
+
 NOT_READY = "The relay cannot load its policies, so no messages pass. Try again later."
 HOLDABLE_OPERATIONS: frozenset[Operation] = frozenset({"send", "stream", "get", "subscribe", "cancel"})
 """The operations that belong to one task or start one, so that the caller can poll a held message."""
@@ -61,6 +65,36 @@ _NEXT_LEGS = {
 }
 _REQUEST_LEGS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
 _RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
+
+
+class EarlierTexts:
+    """The ends of the texts that were forwarded for unfinished tasks, in memory."""
+
+    def __init__(self) -> None:
+        self._tails: OrderedDict[Hashable, str] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._tails)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._tails
+
+    def get(self, key: Hashable) -> str:
+        """Return the end of the earlier texts, or an empty string."""
+        return self._tails.get(key, "")
+
+    def remember(self, key: Hashable, text: str) -> None:
+        """Remember a forwarded text. Replies often repeat the earlier ones, which are then replaced."""
+        earlier = self._tails.pop(key, "")
+        tail = (text if earlier in text else earlier + text)[-TAIL_LENGTH:]
+        if tail:
+            self._tails[key] = tail
+        while len(self._tails) > MAX_TASKS:
+            self._tails.popitem(last=False)
+
+    def forget(self, key: Hashable) -> None:
+        """Forget a task that has ended."""
+        self._tails.pop(key, None)
 
 
 class PolicyInspector:

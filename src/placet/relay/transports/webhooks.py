@@ -28,12 +28,12 @@ from placet.relay.exchange import Answered, pass_reply
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository, token_matches
 from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
+from placet.relay.runtime.call_handler import CallHandler
+from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
+from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.task import Task
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tenants import Subscription
-from placet.relay.traffic.call_handler import CallHandler
-from placet.relay.traffic.call_recorder import CallOutcome, CallRecorder
-from placet.relay.traffic.exchange import Exchange
 from placet.relay.transports.request_reading import ReadBody, get_path_below, read_body_in_time
 from placet.relay.upstream.agent_client import JSON_TYPES
 from placet.relay.write_queue import CallWrites

@@ -14,9 +14,9 @@ from placet.relay.a2a.push_configs import PushTarget, build_bearer_authenticatio
 from placet.relay.a2a.reply import A2AReply, build_task_call
 from placet.relay.policy.policy import Leg
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository
+from placet.relay.runtime.relayed_call import Exchange, RelayAnswer
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tenants import Subscription
-from placet.relay.traffic.exchange import Exchange, RelayAnswer
 
 ANNOUNCE_WITHIN_S = 10.0
 

@@ -9,8 +9,7 @@ from yarl import URL
 
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.inspection.findings_record import FindingsRecord
-from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.inspection.message_inspector import FindingsRecord, InspectionRequest
 from placet.relay.policy.policy import Leg
 from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tenants import Subscription

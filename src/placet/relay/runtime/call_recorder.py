@@ -23,9 +23,9 @@ from placet.relay.audit.payload_bodies import build_payload_body
 from placet.relay.policy.evaluation import Outcome
 from placet.relay.policy.finding import Finding, omit_sensitive_id
 from placet.relay.policy.policy import Leg
+from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.tenants import Subscription
 from placet.relay.traceback_redaction import redact_traceback
-from placet.relay.traffic.exchange import Exchange
 
 EVENT_TYPE = "COMMUNICATION_AUDIT"
 PUSH_METHOD = "PushNotification"

@@ -12,16 +12,16 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
 from placet.relay.a2a.reply import A2AReply, check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
-from placet.relay.task import Task, TaskStatus
-from placet.relay.tasks.relay_tasks import may_ask_for_input
-from placet.relay.traffic.call_handler import CallHandler
-from placet.relay.traffic.exchange import AnsweredByRelay, Exchange, RelayAnswer
-from placet.relay.traffic.withheld_stream import (
+from placet.relay.runtime.call_handler import CallHandler
+from placet.relay.runtime.relayed_call import AnsweredByRelay, Exchange, RelayAnswer
+from placet.relay.runtime.withheld_stream import (
     EVENT_TOO_LARGE,
     STREAM_TIMEOUT,
     StreamOutcome,
     WithheldStream,
 )
+from placet.relay.task import Task, TaskStatus
+from placet.relay.tasks.relay_tasks import may_ask_for_input
 from placet.relay.upstream.agent_client import (
     EVENTS_TYPE,
     NETWORK_ERRORS,
