@@ -39,4 +39,4 @@ with TestClient(app, headers={"x-agent": "press"}) as agent:
     first = agent.post("/posts", json={"text": "Hi", "prefer_hitl": True})
     assert first.status_code == 202
     again = {"text": "Hello", "previous_case_id": first.json()["hitl"]["case_id"]}
-    assert agent.post("/posts", json=again).status_code == 202
+    assert agent.post("/posts", json=again).status_code == 400  # the first one is not decided yet

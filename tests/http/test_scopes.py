@@ -31,7 +31,7 @@ PUBLIC = "no API key"
 """A key makes no difference: pages with their own sessions, files, and what anyone may read."""
 OWN_TOKEN = "a token that is no API key"
 WRITING = """
-    openCase cancelCase saveCallback replayDelivery useGrant revokeGrant
+    openCase cancelCase reportCalls saveCallback replayDelivery useGrant revokeGrant
     callAgent sendMessage resolveApproval linkToApproval
     registerAgent changeAgent removeAgent registerCaller changeCaller removeCaller subscribe unsubscribe
     createGroup changeGroup removeGroup createPolicy updatePolicy retirePolicy

@@ -16,6 +16,7 @@ ALLOWED_NAMES = {
     "hook/coding_agents/claude_code.py": "a member of the host's transcripts",
     "hook/coding_agents/codex.py": "the same",
     "hook/coding_agents/gate_questions.py": "opens cases in an agent process, without the rules of the types",
+    "hook/frameworks/strands/plugin.py": "a member of the framework's tool calls",
     "protocol/review_types.py": "the protocol lists its types",
     "relay/hold.py": "what a hold is about: a request, a response, or an agent's input",
     "relay/holds/hold_service.py": "the same",

@@ -169,7 +169,8 @@ ALLOWED = [
     "pages/language.py",  # writes a left-to-right mark itself
     "protocol/addresses.py",  # also refuses spaces and unassigned characters
     "protocol/argument_patterns.py",  # combining marks are part of a name
-    "relay/a2a/file_content.py",  # skips a byte order mark before markup
+    "relay/a2a/chunk_template.py",  # marks a probe that no agent writes
+    "relay/a2a/text_extraction.py",  # skips a byte order mark before markup
     "relay/a2a/text_normalization.py",  # also folds digits, dashes, and spaces
     "relay/detectors/comprehend.py",  # replaces everything above U+FFFF
 ]

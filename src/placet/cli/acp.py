@@ -180,7 +180,7 @@ class AgentProxy:
             await self._answer(message, True, "")
         elif verdict.effect is None and not call.is_prompted:
             _send_to_editor(message)
-        elif self._take_approval(call):
+        elif self._take_decision(call):
             await self._answer(message, True, "")
         else:
             is_shown = verdict.effect is None
@@ -188,7 +188,7 @@ class AgentProxy:
             if is_shown:
                 _send_to_editor(message)
 
-    def _take_approval(self, call: HostCall) -> bool:
+    def _take_decision(self, call: HostCall) -> bool:
         """Return whether a person has just approved this command for the request that led to this one."""
         approved = (call.session, call.command or "")
         if call.is_prompted or not self._approved[approved]:

@@ -53,6 +53,19 @@ class _Item(Struct):
     def whole(self) -> str:
         return self.source + self.repeat
 
+    def set_repeat(self, token: "re.Match[str]") -> None:
+        """Repeat the item as the token says."""
+        self.repeat = token["repeat"]
+        if token["least"] is not None:
+            self.least = int(token["least"])
+            if token["open_end"] is None:
+                self.most = self.least
+            else:
+                self.most = int(token["most"]) if token["most"] else None
+        else:
+            self.least = 1 if token["repeat"].startswith("+") else 0
+            self.most = 1 if token["repeat"].startswith("?") else None
+
 
 @lru_cache(maxsize=10_000)
 def compute_pattern_width(pattern: str) -> int | None:
@@ -98,7 +111,7 @@ def _parse(pattern: str) -> list[list[_Item]] | None:
         if token["repeat"]:
             if not items or items[-1].repeat:
                 return None
-            _set_repeat(items[-1], token)
+            items[-1].set_repeat(token)
         elif token["opening"]:
             openings.append((position, token["inner"] or "", token["look"] is not None))
             levels.append([[]])
@@ -117,19 +130,6 @@ def _parse(pattern: str) -> list[list[_Item]] | None:
             items.append(_Item(source=token[0], is_boundary=token["boundary"] is not None))
         position = token.end()
     return levels[0] if not openings else None
-
-
-def _set_repeat(item: _Item, token: "re.Match[str]") -> None:
-    item.repeat = token["repeat"]
-    if token["least"] is not None:
-        item.least = int(token["least"])
-        if token["open_end"] is None:
-            item.most = item.least
-        else:
-            item.most = int(token["most"]) if token["most"] else None
-    else:
-        item.least = 1 if token["repeat"].startswith("+") else 0
-        item.most = 1 if token["repeat"].startswith("?") else None
 
 
 def _measure(alternatives: Sequence[Sequence[_Item]]) -> int | None:
