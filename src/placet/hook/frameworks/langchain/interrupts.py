@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from typing import Any
 
 from langgraph.config import get_config
@@ -40,12 +39,6 @@ class ResumeAnswer(RootModel[Any]):
         if self.root.undecided:
             raise _StillUndecided(self.root)
         return self
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
-        forms = [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]
-        decisions = {"anyOf": forms, "description": "By call id, or in the order of the action requests."}
-        return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
 
 
 def take_answer(take: StoreAnswer) -> InterruptionMetadata | None:
@@ -86,13 +79,8 @@ def may_have_answer() -> bool:
 
 
 def build_interrupt(interruption: InterruptionMetadata, *, is_single: bool = False) -> GraphInterrupt:
-    """Return what `interrupt` raises, without building the schema of the answer each time."""
+    """Return what `interrupt` raises, without a schema: answers have several forms."""
     where = get_config()["configurable"]
     shown = show_interruption(interruption, where, is_single=is_single)
-    asked: Interrupt[Any] = Interrupt.from_ns(shown, where["checkpoint_ns"], response_schema=_answer_schema())
+    asked: Interrupt[Any] = Interrupt.from_ns(shown, where["checkpoint_ns"])
     return GraphInterrupt((asked,))
-
-
-@cache
-def _answer_schema() -> dict[str, Any]:
-    return ResumeAnswer.model_json_schema()
