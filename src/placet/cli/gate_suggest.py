@@ -32,7 +32,7 @@ def suggest(config: Path | None, write: bool) -> None:
         if evaluate(policy, call, home=str(Path.home()), now=now).effect is not None:
             continue
         rule = one.format_rule(now.date())
-        click.echo(mark_hidden(f"# approved {one.approvals} times, never rejected or changed\n{rule}"))
+        click.echo(mark_hidden(f"# approved {one.count} times, never rejected or changed\n{rule}"))
         if write and click.confirm("Add this rule?", err=True):
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("a", encoding="utf-8") as stream:

@@ -40,7 +40,7 @@ def decided(*decisions: HostDecision, command: str = "npm test", session: str = 
 
 def test_a_command_that_was_approved_often_is_suggested_for_a_week() -> None:
     (suggested,) = suggest_rules(decided(*[APPROVED] * 14))
-    assert suggested.approvals == 14
+    assert suggested.count == 14
     rule = suggested.format_rule(date(2026, 11, 19))
     assert rule == ('[[allow]]\ntool = "Bash"\ncommand = "npm test"\ncwd = "/srv/shop"\nuntil = 2026-11-26\n')
     policy = parse_gate_policy(rule)

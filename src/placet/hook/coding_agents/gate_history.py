@@ -71,7 +71,7 @@ class RuleSuggestion(Struct, frozen=True, kw_only=True):
     tool: str
     command: str
     folder: str
-    approvals: int
+    count: int
 
     def format_rule(self, today: date) -> str:
         """Return the rule as TOML, for a week."""
@@ -127,7 +127,7 @@ def suggest_rules(records: Iterable[GateRecord]) -> list[RuleSuggestion]:
         else:
             refused.add(key)
     return [
-        RuleSuggestion(tool=tool, command=command, folder=folder, approvals=count)
+        RuleSuggestion(tool=tool, command=command, folder=folder, count=count)
         for (tool, command, folder), count in sorted(counts.items(), key=lambda item: -item[1])
         if count >= MIN_APPROVALS
         and (tool, command, folder) not in refused

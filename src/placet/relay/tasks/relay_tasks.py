@@ -133,6 +133,10 @@ class TaskHandle:
         """Record the agent's id for the task."""
         self.upstream_id = agent_task_id
 
+    def count_released(self, events: int) -> None:
+        """Record how many events of a stream the caller has got before it was inspected as a whole."""
+        self.released_events = events
+
     def continue_in_background(self) -> None:
         """Record that the call continues after its caller was answered."""
         self.is_in_background = True
