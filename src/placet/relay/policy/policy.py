@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
 
 from placet.errors import ValidationFailed
 from placet.ports.detector import Rule
@@ -183,13 +184,43 @@ class Policy(_WireStruct, frozen=True, kw_only=True):
         return is_in_window(self.valid_from, self.valid_to, at)
 
 
-class _DraftShape(_WireStruct, frozen=True, kw_only=True):
+Config = Annotated[
+    dict[str, Any],
+    Meta(
+        description="`type`, `enabledLegs`, and the fields of the type: `pattern` {`regex`, `action`} for "
+        "`REGEX_DETECTION`; `entity` {`type`, `scoreThreshold`, `action`} for `PRESIDIO_DETECTION` and "
+        "`COMPREHEND_DETECTION`; `action`, `scoreThreshold` and `options` for a plug-in's `x-…`.",
+        examples=[
+            {
+                "type": "REGEX_DETECTION",
+                "enabledLegs": {"requestToSink": True},
+                "pattern": {"regex": "secret", "action": "BLOCK"},
+            }
+        ],
+    ),
+]
+Streaming = Annotated[
+    StreamingMode | None,
+    Meta(
+        description="How streams are inspected if the policy masks, holds or blocks. `window` sends text as "
+        "soon as no match can begin in it, `whole` sends it after the end of the stream, `observe` sends it "
+        "at once and reports matches afterwards. Null for the agent's mode, or else `window` for a bounded "
+        "pattern and `whole` for all else. The strictest mode of all policies and the agent counts."
+    ),
+]
+
+
+class PolicyRequest(_WireStruct, frozen=True, kw_only=True):
+    """The content of a policy."""
+
     name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
     description: Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] | None = None
-    config: dict[str, Any]
-    streaming: StreamingMode | None = None
+    config: Config
+    streaming: Streaming = None
     valid_from: Timestamp | None = None
-    valid_to: Timestamp | None = None
+    valid_to: Annotated[Timestamp | None, Meta(description="The end of the validity period, exclusive.")] = (
+        None
+    )
 
 
 class _StoredShape(_WireStruct, frozen=True, kw_only=True):
@@ -210,7 +241,7 @@ def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
 
     The detector checks separately whether it supports the detection.
     """
-    body = convert_input(raw, _DraftShape, ValidationFailed, name)
+    body = convert_input(raw, PolicyRequest, ValidationFailed, name)
     check_single_line(body.name, f"{name}.name")
     if body.description and not is_storable(body.description):
         raise_invalid(f"{name}.description", "must not contain control characters")
@@ -228,8 +259,8 @@ def parse_policy_draft(raw: object, name: str = "policy") -> PolicyDraft:
 def parse_policy(raw: object) -> Policy:
     """Return a policy version from its stored or JSON form; raise `ValidationFailed` if it is invalid."""
     stored = convert_input(raw, _StoredShape, ValidationFailed, "policy")
-    fields = {one: getattr(stored, one) for one in stored.__struct_fields__}
-    return Policy(**{**fields, "config": parse_detection_config(stored.config, "policy.config")})
+    config = parse_detection_config(stored.config, "policy.config")
+    return Policy(**(asdict(stored) | {"config": config}))
 
 
 def parse_detection_config(raw: object, name: str = "config") -> DetectionConfig:
@@ -309,14 +340,9 @@ def _build_version(draft: PolicyDraft, *, policy_id: str, version: str, now: dat
     return Policy(
         policy_id=policy_id,
         version=version,
-        name=draft.name,
-        description=draft.description,
         policy_type=get_detection_type(draft.config),
-        config=draft.config,
-        streaming=draft.streaming,
-        valid_from=draft.valid_from,
-        valid_to=draft.valid_to,
         created_at=now,
+        **asdict(draft),
     )
 
 

@@ -13,7 +13,6 @@ from placet.http.paging import Page, PageQuery
 from placet.http.route import HttpApi
 from placet.ports.config_store import ConfigRecord
 from placet.protocol.conversion import quote
-from placet.protocol.timestamp import Timestamp
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policy.binding import (
     Binding,
@@ -21,7 +20,6 @@ from placet.relay.policy.binding import (
     BindingLevel,
     BindingReorder,
     GroupDraft,
-    GroupEntry,
     PolicyGroup,
     create_binding,
     create_group,
@@ -50,14 +48,9 @@ policy_groups = RelayRouteGroup(
 MAX_BINDINGS = 10_000
 
 
-class GroupView(Struct, frozen=True, kw_only=True, rename="camel"):
+class GroupView(PolicyGroup, frozen=True, kw_only=True, rename="camel"):
     """A policy group and its revision."""
 
-    id: str
-    name: str
-    description: str
-    policies: tuple[GroupEntry, ...]
-    created_at: Timestamp
     rev: int
 
 
@@ -215,19 +208,9 @@ bindings = RelayRouteGroup(
 )
 
 
-class BindingView(Struct, frozen=True, kw_only=True, rename="camel"):
+class BindingView(Binding, frozen=True, kw_only=True, rename="camel"):
     """A binding and its revision."""
 
-    id: str
-    group_id: str
-    binding_level: BindingLevel
-    agent_id: str | None
-    source_agent_id: str | None
-    sink_agent_id: str | None
-    priority: int
-    valid_from: Timestamp | None
-    valid_to: Timestamp | None
-    created_at: Timestamp
     rev: int
     unregistered: Annotated[
         tuple[str, ...],

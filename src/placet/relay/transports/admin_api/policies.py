@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from placet.desk import random_values
 from placet.errors import CaseNotFound, RelayConflict, ValidationFailed
@@ -17,10 +17,11 @@ from placet.protocol.timestamp import Timestamp
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policy.policy import (
-    MAX_DESCRIPTION_LENGTH,
-    MAX_NAME_LENGTH,
+    Config,
     Policy,
     PolicyDraft,
+    PolicyRequest,
+    Streaming,
     create_next_version,
     create_policy,
     parse_policy_draft,
@@ -28,27 +29,11 @@ from placet.relay.policy.policy import (
 from placet.relay.policy.policy_set import PolicySnapshot, PolicyVersions, StoredPolicy, build_policy_record
 from placet.relay.record_changes import RecordChange, Versioned
 from placet.relay.route_addresses import OPERATIONS
-from placet.relay.tenants import StreamingMode
 from placet.relay.transports.admin_api.access import IN_SETTINGS, RelayRequest, RelayRouteGroup
 
 CHANGE_ERRORS = (CaseNotFound, RelayConflict)
 MAX_POLICIES = 10_000
 MAX_VERSIONS = 10_000
-Config = Annotated[
-    dict[str, Any],
-    Meta(
-        description="`type`, `enabledLegs`, and the fields of the type: `pattern` {`regex`, `action`} for "
-        "`REGEX_DETECTION`; `entity` {`type`, `scoreThreshold`, `action`} for `PRESIDIO_DETECTION` and "
-        "`COMPREHEND_DETECTION`; `action`, `scoreThreshold` and `options` for a plug-in's `x-…`.",
-        examples=[
-            {
-                "type": "REGEX_DETECTION",
-                "enabledLegs": {"requestToSink": True},
-                "pattern": {"regex": "secret", "action": "BLOCK"},
-            }
-        ],
-    ),
-]
 PolicyOrigin = Annotated[
     Literal["settings", "store"],
     Meta(
@@ -56,35 +41,12 @@ PolicyOrigin = Annotated[
         "every message. `store` for a policy created with this API."
     ),
 ]
-Streaming = Annotated[
-    StreamingMode | None,
-    Meta(
-        description="How streams are inspected if the policy masks, holds or blocks. `window` sends text as "
-        "soon as no match can begin in it, `whole` sends it after the end of the stream, `observe` sends it "
-        "at once and reports matches afterwards. Null for the agent's mode, or else `window` for a bounded "
-        "pattern and `whole` for all else. The strictest mode of all policies and the agent counts."
-    ),
-]
-
 policies = RelayRouteGroup(
     tag="Policies",
     description="Policies define what the relay searches for in messages and what it does with a match.",
     read="POLICIES:READ",
     write="POLICIES:WRITE",
 )
-
-
-class PolicyRequest(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The content of a policy."""
-
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
-    description: Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] | None = None
-    config: Config
-    streaming: Streaming = None
-    valid_from: Timestamp | None = None
-    valid_to: Annotated[Timestamp | None, Meta(description="The end of the validity period, exclusive.")] = (
-        None
-    )
 
 
 class PolicyView(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -269,17 +231,12 @@ def view_policy(versions: PolicyVersions, index: int = -1, *, origin: PolicyOrig
     """Return one version as the API shows it. The newest version says whether the policy is retired."""
     stored = versions[index].value
     policy = stored.policy
+    fields = asdict(policy) | {
+        "config": msgspec.to_builtins(policy.config),
+        "streaming": None if policy.streaming is UNSET else policy.streaming,
+    }
     return PolicyView(
-        policy_id=policy.policy_id,
-        version=policy.version,
-        name=policy.name,
-        description=policy.description,
-        policy_type=policy.policy_type,
-        config=msgspec.to_builtins(policy.config),
-        streaming=None if policy.streaming is UNSET else policy.streaming,
-        valid_from=policy.valid_from,
-        valid_to=policy.valid_to,
-        created_at=policy.created_at,
+        **fields,
         created_by=stored.created_by,
         origin=origin,
         retired_at=versions[-1].value.retired_at,
