@@ -15,6 +15,7 @@ from scripts import (
     draw_protocol,
     draw_python,
     draw_relay_api,
+    draw_relay_states,
     draw_settings,
     draw_tree,
 )
@@ -45,6 +46,8 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "relay-tree": draw_tree.draw_relay_tree,
     "relay-layers": draw_tree.draw_relay_layers,
     "decisions": draw_tree.draw_decisions,
+    "task-states": draw_relay_states.draw_task,
+    "hold-states": draw_relay_states.draw_hold,
 }
 
 
