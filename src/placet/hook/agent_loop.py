@@ -331,10 +331,9 @@ class AgentLoop:
         return (yield from self._run_calls(checkpoint, begins=False)) if calls else checkpoint
 
     def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> effects.LoopPart:
-        choice, waiting = find_new_message_policy(self.hooks), turn.show_interruption(checkpoint)
-        if waiting is None or choice == "refuse":
-            raise ThreadPaused
-        if choice == "queue":
+        policy, stopped = find_new_message_policy(self.hooks), turn.show_interruption(checkpoint)
+        waiting = turn.find_calls_before_message(policy, stopped)
+        if waiting is not None:
             yield turn.SaveCheckpoint(checkpoint.next(queued=(*checkpoint.queued, text)))
             return waiting
         calls = read_tool_calls(checkpoint.messages[-1])

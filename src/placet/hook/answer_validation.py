@@ -87,6 +87,8 @@ def reject_undecided(
     not_run: NotRunReason = NotRunReason.TIMED_OUT,
 ) -> Verdicts:
     """Return all decisions, with every undecided call rejected. No default ever runs a call."""
+    if all(waiting.id in decided for waiting in interruption.tool_feedbacks):
+        return dict(decided)
     refused = Verdict(decision=FeedbackResult.REJECTED, reason=reason, not_run=not_run)
     return {**{waiting.id: refused for waiting in interruption.tool_feedbacks}, **decided}
 

@@ -36,7 +36,7 @@ from placet.hook.result_texts import OUTCOME_UNKNOWN, FailedResult, apply_verdic
 from placet.hook.tool_call import Schemas, ToolCall
 
 if TYPE_CHECKING:
-    from placet.hook.approval_rules import ReviewRequirement
+    from placet.hook.approval_rules import NewMessagePolicy, ReviewRequirement
 
 T = TypeVar("T")
 DECIDED_ELSEWHERE = "The calls were decided elsewhere."
@@ -575,6 +575,18 @@ def require_same_calls(thread: Checkpoint, calls: Sequence[ToolCall]) -> None:
     """Raise HookError unless these calls were stopped here: a decision never counts for another call."""
     if digest_json([call.to_dict() for call in calls]) != digest_json([*thread.asked]):
         raise HookError("Other calls were stopped under this key. Give every turn a key of its own.")
+
+
+def find_calls_before_message(
+    policy: "NewMessagePolicy", waiting: InterruptionMetadata | None
+) -> InterruptionMetadata | None:
+    """Return the waiting calls behind which a new message is queued; None if they make way for it.
+
+    Raises ThreadPaused if the message is refused.
+    """
+    if waiting is None or policy == "refuse":
+        raise ThreadPaused
+    return None if policy == "cancel" else waiting
 
 
 def supersede(thread: Checkpoint, reason: str) -> Checkpoint:

@@ -1,6 +1,7 @@
 """How the person gets the link, and what goes wrong between a client and the server behind the gate."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -397,3 +398,31 @@ def test_a_server_that_is_gone_for_good_is_named_to_all_who_ask_for_it(tmp_path:
 
     shop = RawShop(tmp_path, "die")
     shop.visit(visit, mode=mode, cache=None)
+
+
+class FollowedBoard(ReviewBoard):
+    """A board that says at once when its case is decided, and takes receipts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_decided = threading.Event()
+        self.reported: list[tuple[str, str]] = []
+
+    def wait_for_case(self, case: Any, at_most: float) -> None:
+        self.approve()
+        assert self.is_decided.wait(0) is False
+
+    def report_calls(self, case: Any, receipts: Any) -> None:
+        self.reported += [(case["case_id"], receipt["outcome"]) for receipt in receipts]
+        self.is_decided.set()
+
+
+@ERAS
+def test_a_client_that_waits_gets_the_result_when_the_case_closes_and_the_case_hears_of_it(mode: str) -> None:
+    async def visit(client: Client) -> None:
+        assert text_of(await client.call_tool("pay", ANN)) == "paid Ann 1"
+
+    board = FollowedBoard()
+    Shop(reviews=board, wait_for=600, poll_interval=300).visit(visit, mode=mode)
+    assert board.is_decided.wait(10)
+    assert board.reported == [("c", "ran")]

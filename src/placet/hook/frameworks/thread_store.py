@@ -42,6 +42,7 @@ from placet.hook.result_texts import (
 )
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import Schemas, ToolCall
+from placet.hook.turn import find_calls_before_message
 
 T = TypeVar("T")
 ReviewRequirements = Mapping[str, ReviewRequirement | None]
@@ -318,14 +319,12 @@ class FrameworkThreads:
     def _handle_new_message(
         self, checkpoint: Checkpoint, message: str | None
     ) -> ClaimedThread | InterruptionMetadata:
-        policy = find_new_message_policy(self.hooks)
         turn = _read_members(checkpoint)["turn"]
-        waiting = self.gate.waiting(turn)
-        if policy == "refuse" or message is None or waiting is None:
+        if message is None:
             raise ThreadPaused
-        queued = checkpoint.next(queued=(*checkpoint.queued, message))
-        if policy == "queue":
-            self._saver.put(queued)
+        waiting = find_calls_before_message(find_new_message_policy(self.hooks), self.gate.waiting(turn))
+        if waiting is not None:
+            self._saver.put(checkpoint.next(queued=(*checkpoint.queued, message)))
             return _present_interruption(waiting, checkpoint)
         decided = self.gate.cancel(turn, CANCELLED_BY_MESSAGE)
         return ClaimedThread(

@@ -1,6 +1,7 @@
 """Remembers why a case could not be opened, for the result that the MCP client gets."""
 
 from collections.abc import Awaitable
+from typing import Any
 
 from placet.errors import PlacetError
 from placet.hook.case_outcome import CaseOutcome
@@ -37,6 +38,10 @@ class CaseErrorRecorder:
     def withdraw(self, case: CaseReference, reason: str) -> Awaitable[None] | None:
         """Withdraw the case."""
         return self._reviews.withdraw(case, reason)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the reviews can do: report receipts, and say at once when a case closes."""
+        return getattr(self._reviews, name)
 
     def find_error(self, interruption: InterruptionMetadata) -> str | None:
         """Return why the case for these calls could not be opened."""

@@ -60,6 +60,8 @@ from placet.hook.result_texts import get_refusal
 from placet.hook.reviews import Reviews
 from placet.hook.savers.saver import Saver, require_saver
 from placet.hook.tool_call import ToolCall
+from placet.hook.waiting import wait_for_case
+from placet.hook.workers import Workers
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -131,6 +133,7 @@ class ApprovalProxy:
             clock=clock,
         )
         self._gates: dict[str, Gate] = {}
+        self._waiters = Workers()
         self._turns = itertools.count(1)
         self._open_requests: Counter[str] = Counter()  # how many requests of this process wait for a call
         self._received: dict[str, str] = {}  # those calls whose outcome a request has received
@@ -274,11 +277,12 @@ class ApprovalProxy:
         with_link = method is None
         async with results.show_link(ctx, interruption, method) as link:
             wait_s = self._wait_for if not shown_before or results.was_link_opened(params) else 0.0
-            until = time.monotonic() + wait_s
+            until, closing = time.monotonic() + wait_s, None
             while interruption.undecided and (left := until - time.monotonic()) > 0:
                 await progress.wait()
+                closing = self._follow_case(interruption, left, closing)
                 if not await link.pause(
-                    min(self._poll_interval, left)
+                    min(self._poll_interval, left), closing
                 ) or await call_identity.is_disconnected(ctx):
                     break
                 interruption = await self._poll(gate, interruption)
@@ -388,6 +392,18 @@ class ApprovalProxy:
         except PlacetError as error:  # it ran, so the client must get the result anyway
             logger.warning("result_not_stored call=%s", key, exc_info=error)
         return shown
+
+    def _follow_case(
+        self, interruption: InterruptionMetadata, left: float, before: "asyncio.Task[None] | None"
+    ) -> "asyncio.Task[None] | None":
+        """Return a task that ends when the case may have closed; None if its reviews cannot tell."""
+        if interruption.case is None or not hasattr(self._reviews, "wait_for_case"):
+            return None
+        if before is not None and not before.done():
+            return before
+        waiting = partial(wait_for_case, self._reviews, interruption.case, left)
+        with offer_event_loop(asyncio.get_running_loop()):
+            return asyncio.create_task(self._waiters.run(waiting))
 
     async def _begin(self, gate: Gate, decided: InterruptionMetadata, call_id: str) -> CallStart:
         key, until = decided.thread_id, time.monotonic() + self._wait_for

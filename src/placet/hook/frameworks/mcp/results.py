@@ -232,12 +232,13 @@ class ReviewLinkPrompt:
             asking = ctx.session.elicit_url(message, link, self._id, ctx.request_id)
             self._request = asyncio.create_task(asking)
 
-    async def pause(self, seconds: float) -> bool:
-        """Wait; return False as soon as the user declined to open the link."""
-        if self._request is None or self._request.done():
-            await asyncio.sleep(seconds)
+    async def pause(self, seconds: float, closing: "asyncio.Task[None] | None" = None) -> bool:
+        """Wait until `closing` ends; return False as soon as the user declined to open the link."""
+        ends = {task for task in (self._request, closing) if task is not None and not task.done()}
+        if ends:
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         else:
-            await asyncio.wait({self._request}, timeout=seconds)
+            await asyncio.sleep(seconds)
         return self._user_action() not in ("decline", "cancel")
 
     @property
