@@ -40,7 +40,7 @@ def test_recognised_event_is_read_and_written_as_if_parsed(dialect: Dialect, tex
     assert template is not None
     event = build_event(text, dialect)
     found = template.read_text(event)
-    assert found == text or (found is None and (not text or ":" in text))
+    assert found == text or (found is None and (not text or "data:" in text.lower()))
     encoder = build_encoder(template, template.reply)
     assert encoder is not None
     written = get_event_data(encoder.encode(text))

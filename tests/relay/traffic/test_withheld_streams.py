@@ -18,8 +18,9 @@ from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policy.evaluation import Outcome
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
 from tests.relay.a2a.raw_agent import Behaviour, RawAgent, answer_with, build_head, write_bytes
+from tests.relay.detectors.test_inspector import WordDetector
 from tests.relay.inspection.inspected_relay import InspectedRelay, run_inspected_relay, store_policies
-from tests.relay.policies.samples import build_regex_draft
+from tests.relay.policies.samples import build_plugin_draft, build_regex_draft
 from tests.waiting import PATIENCE_S, eventually
 
 LEGS = {"responseFromSink": True}
@@ -30,6 +31,7 @@ DRAFTS = {
     "unbounded": build_regex_draft("SECRET.*", "MASK", legs=LEGS, name="No secrets"),
     "logged": build_regex_draft("SECRET", "LOG", legs=LEGS),
     "whole": build_regex_draft("SECRET", "MASK", legs=LEGS, streaming="whole"),
+    "words": {**build_plugin_draft("x-words", "MASK", words=["SECRET"]), "streaming": "window"},
     "observed": build_regex_draft("SECRET", "BLOCK", legs=LEGS, streaming="observe"),
 }
 CALL = {
@@ -106,7 +108,8 @@ def run_relay(agent: RawAgent, store: Store, early_return_s: float) -> Iterator[
         "heartbeat_for": timedelta(seconds=0.1),
         "max_message_bytes": 20_000,
     }
-    with run_inspected_relay(settings, store, DetectorRegistry([RegexDetector()]), **limits) as relay:
+    detectors = DetectorRegistry([RegexDetector(), WordDetector()])
+    with run_inspected_relay(settings, store, detectors, **limits) as relay:
         yield relay
 
 
@@ -570,6 +573,22 @@ def test_observed_stream_leaves_at_once_and_is_reported_afterwards(
     assert (event["auditAction"], event["metadata"]["streaming"]) == ("WARN", "observe")
     [audited] = eventually(lambda: relay.trail.of("observed-1", "COMMUNICATION_AUDIT"))
     assert audited["auditAction"] == "WARN"
+
+
+def test_window_of_unknown_width_flows_in_larger_steps(agent: RawAgent, client: httpx.Client) -> None:
+    before, after = (
+        ["some words " for _ in range(50)],
+        ["a SEC", "RET b ", *("some words " for _ in range(15))],
+    )
+    agent.behave = gate = PausedStream(
+        frame_events(build_first_event("t25"), *build_words("t25", [*before, *after])),
+        frame_events(build_chunk("t25", "and SECRET"), build_status("t25", "COMPLETED")),
+    )
+    lines = stream_until(client, "words", gate, '"text":"some words "')
+    told = parse_events("\n".join(lines))
+    texts = [one["artifactUpdate"]["artifact"]["parts"][0]["text"] for one in told if "artifactUpdate" in one]
+    masked = ["a [MASKED:WORD]", "[MASKED:WORD] b "]
+    assert texts == [*before, *masked, *after[2:], "and [MASKED:WORD]"]
 
 
 def test_caller_that_leaves_an_observed_stream_is_reported(

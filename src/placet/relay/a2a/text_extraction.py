@@ -346,7 +346,9 @@ class TextCollector:
 
 def has_no_file(text: str) -> bool:
     """Whether a text contains no file. May be False without need."""
-    return ":" not in text and (len(text) < MIN_EMBEDDED_LENGTH or not find_embedded_files(text))
+    if ":" in text and "data:" in text.lower():
+        return False
+    return len(text) < MIN_EMBEDDED_LENGTH or not find_embedded_files(text)
 
 
 def _get_file_labels(holder: Any) -> tuple[str | None, str | None]:
