@@ -2,12 +2,15 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from placet.errors import HookError
 from placet.hook import HumanInTheLoopHook, MemorySaver, NotRunReason, Replace, Run, ToolCall, ToolConfig
+from placet.hook.case_outcome import CaseOutcome
 from placet.hook.frameworks.waiting_calls import CALL_ID, WaitingCalls
+from placet.hook.interruption import InterruptionMetadata
 from placet.testing.approvals import wait_until
 from placet.testing.clock import FakeClock
 
@@ -52,6 +55,42 @@ def test_a_call_that_nobody_decides_is_rejected_when_its_time_is_over() -> None:
         permission = done.result(10).permission
     assert isinstance(permission, Replace)
     assert permission.reason is NotRunReason.TIMED_OUT
+
+
+class FollowedReviews:
+    """One case, which is decided while somebody follows it."""
+
+    def __init__(self) -> None:
+        self.outcome: CaseOutcome | None = None
+        self.reported: list[str] = []
+
+    def open_case(
+        self, interruption: InterruptionMetadata, *, agent: str, attempt: int = 0
+    ) -> dict[str, Any]:
+        return {"case_id": interruption.id}
+
+    def poll_case(self, case: Any) -> CaseOutcome | None:
+        return self.outcome
+
+    def withdraw(self, case: Any, reason: str) -> None:
+        raise AssertionError("the decision is made in the case")
+
+    def wait_for_case(self, case: Any, at_most: float) -> None:
+        self.outcome = CaseOutcome(status="decided", decisions={CALL_ID: "approve"})
+
+    def report_calls(self, case: Any, receipts: Any) -> None:
+        self.reported += [receipt["outcome"] for receipt in receipts]
+
+
+def test_a_call_continues_when_its_case_closes_and_reports_that_it_ran() -> None:
+    reviews = FollowedReviews()
+    calls = WaitingCalls(HOOK, saver=MemorySaver(), run_id="r", poll_interval=300, reviews=reviews)
+    with ThreadPoolExecutor(1) as pool:
+        decided = pool.submit(calls.decide, "pay", PAY, None).result(10)
+    assert isinstance(decided.permission, Run)
+    calls.finish(decided, "paid")
+    assert calls.approver.gate.outbox.wait_until_sent(10)
+    assert reviews.reported == ["ran"]
 
 
 def test_arguments_that_a_person_cannot_see_are_refused() -> None:

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack
 
 from placet.errors import HookError, Unavailable
@@ -17,6 +18,8 @@ from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.savers.saver import Saver
 from placet.hook.tool_call import ToolCall
+from placet.hook.waiting import SAFETY_INTERVAL_S, wait_for_case
+from placet.hook.workers import Workers
 
 logger = logging.getLogger(__name__)
 CALL_ID = "call"
@@ -56,6 +59,8 @@ class WaitingCalls:
         self._made: Counter[str] = Counter()
         self._waiting: dict[str, InterruptionMetadata] = {}
         self._changed = threading.Condition()
+        self._followed: set[str] = set()
+        self._workers = Workers()
 
     def restart(self) -> None:
         """Begin the run again: its first call is again the first one."""
@@ -109,9 +114,24 @@ class WaitingCalls:
             if key not in self._waiting:
                 raise
             logger.warning("reviews_unavailable tool=%s state=waiting", call.name)
-        with self._changed:
+        with self._changed:  # held until it waits, so that no wake-up is missed
+            self._follow_case(key)
             self._changed.wait(self._poll_interval)
         return None
+
+    def _follow_case(self, key: str) -> None:
+        """Have the waiting call ask again as soon as its case closes, if the reviews can tell."""
+        reviews, case = self.approver.gate.reviews, self._waiting[key].case
+        if case is None or key in self._followed or not hasattr(reviews, "wait_for_case"):
+            return
+        self._followed.add(key)
+
+        def wake(*_: object) -> None:
+            with self._changed:
+                self._followed.discard(key)
+                self._changed.notify_all()
+
+        self._workers.begin(partial(wait_for_case, reviews, case, SAFETY_INTERVAL_S), wake)
 
     def _name_call(self, call: ToolCall) -> str:
         """Return a key that is the same when the run is repeated."""
