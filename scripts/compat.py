@@ -28,7 +28,15 @@ MOST_SECONDS = 1200
 TEST_TOOLS = ("hypothesis", "platformdirs", "playwright", "pytest", "pytest-timeout")
 """What the tests of every extra import; those of one extra are listed with it."""
 SERVER_TOOLS = ("httpx2", "jsonschema", "pyyaml", "schemathesis", "standardwebhooks", "a2a-sdk[http-server]")
-OWN_ENVIRONMENT = ("agent-framework", "crewai", "google-adk", "llama-index", "smolagents", "strands")
+OWN_ENVIRONMENT = (
+    "agent-framework",
+    "claude-agent-sdk",
+    "crewai",
+    "google-adk",
+    "llama-index",
+    "smolagents",
+    "strands",
+)
 """Extras that the lock cannot contain, or that are too large for it: their tests run only here."""
 UNLOCKED_BY_CREWAI = ("regex",)
 COMMANDS = ("mcp", "relay")
@@ -90,6 +98,7 @@ TRIALS: Mapping[str, Trial] = {
         tools=("aiogram",),
     ),
     "agent-framework": Trial(tests=("tests/hook/frameworks/own_environment/test_agent_framework.py",)),
+    "claude-agent-sdk": Trial(tests=("tests/hook/frameworks/own_environment/test_claude_agent_sdk.py",)),
     "crewai": Trial(
         tests=("tests/hook/frameworks/own_environment/test_crewai.py",), unlocked=UNLOCKED_BY_CREWAI
     ),

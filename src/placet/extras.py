@@ -21,6 +21,7 @@ _SERVER = (
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "ag-ui": ("ag_ui",),
     "agent-framework": ("agent_framework",),
+    "claude-agent-sdk": ("claude_agent_sdk",),
     "comprehend": ("boto3",),
     "crewai": ("crewai",),
     "google-adk": ("google.adk",),
@@ -52,6 +53,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.embed": "server",
     "placet.hook.frameworks.ag_ui": "ag-ui",
     "placet.hook.frameworks.agent_framework": "agent-framework",
+    "placet.hook.frameworks.claude_agent_sdk": "claude-agent-sdk",
     "placet.hook.frameworks.crewai": "crewai",
     "placet.hook.frameworks.google_adk": "google-adk",
     "placet.hook.frameworks.langchain": "langchain",
