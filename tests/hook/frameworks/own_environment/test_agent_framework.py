@@ -24,7 +24,7 @@ from tests.hook.frameworks.own_environment.agent_framework_harness import (
     AgentFrameworkHarness,
     KillableAgentFramework,
 )
-from tests.hook.frameworks.own_environment.kill_test import kill_at_every_step
+from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 
 ASK_HELPER = Scene(turns=((ToolCall(id="h1", name="helper", arguments={"task": "clean up"}),),))

@@ -38,7 +38,7 @@ from tests.hook.frameworks.own_environment.google_adk_harness import (
     ScriptedModel,
     build_message,
 )
-from tests.hook.frameworks.own_environment.kill_test import kill_at_every_step
+from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 
 

@@ -12,7 +12,7 @@ from placet.errors import HookError
 from placet.hook.frameworks.llama_index import ApprovalDecided, ApprovalRequested
 from placet.testing.approvals import Harness, runs_in
 from placet.testing.contracts.tool_approval import BATCH, ONE, TWICE, ToolApprovalContract
-from tests.hook.frameworks.own_environment.kill_test import kill_at_every_step
+from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.llama_index_harness import (
     KillableLlamaIndex,
     LlamaIndexHarness,

@@ -20,7 +20,7 @@ from placet.testing.contracts.tool_approval import (
     list_waiting_tools,
     require_interruption,
 )
-from tests.hook.frameworks.own_environment.kill_test import kill_at_every_step
+from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 from tests.hook.frameworks.own_environment.strands_harness import (
     KillableStrands,
