@@ -46,6 +46,10 @@ from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.upstream.agent_cards import AgentCardCache
 
 NOT_CHECKED = "The message could not be checked, so it was not forwarded."
+QUICK_VERDICTS: Mapping[QuickCheck, PolicyVerdict] = {
+    QuickCheck.UNWATCHED: UNWATCHED,
+    QuickCheck.CLEAR: PASS,
+}
 log = logging.getLogger("placet.relay")
 T = TypeVar("T")
 
@@ -67,7 +71,8 @@ class ExchangeRun(Generic[T]):
         try:
             effect = send(reply)
             while not isinstance(effect, Forward):
-                effect = send(await performer.perform(exchange, effect))
+                quick = performer.inspect_quickly(exchange, effect) if isinstance(effect, Inspect) else None
+                effect = send(quick or await performer.perform(exchange, effect))
         except StopIteration as end:
             result: T = end.value
             return result
@@ -110,7 +115,7 @@ class EffectPerformer:
         }
 
     def perform(self, exchange: Exchange, effect: ExchangeEffect) -> Awaitable[Any]:
-        """Return what the exchange asked for."""
+        """Return what the exchange asked for. For an inspection, try `inspect_quickly` first."""
         return self._performers[type(effect)](exchange, effect)
 
     async def run(self, exchange: Exchange, steps: ExchangeSteps[T]) -> T:
@@ -122,12 +127,13 @@ class EffectPerformer:
 
     # Inspect and hold
 
+    def inspect_quickly(self, exchange: Exchange, effect: Inspect) -> PolicyVerdict | None:
+        """Return the verdict if it needs no detector, as for most messages."""
+        return QUICK_VERDICTS.get(
+            self._inspector.check_quickly(effect.leg, exchange.subscription, effect.message)
+        )
+
     async def _inspect(self, exchange: Exchange, effect: Inspect) -> PolicyVerdict:
-        check = self._inspector.check_quickly(effect.leg, exchange.subscription, effect.message)
-        if check is QuickCheck.UNWATCHED:
-            return UNWATCHED
-        if check is QuickCheck.CLEAR:
-            return PASS
         request = await self._build_request(exchange, effect.message)
         return await self._guard(exchange, self._inspector.inspect(effect.leg, request))
 
