@@ -47,11 +47,13 @@ def test_an_agent_is_added_listed_moved_and_removed(folder: Path) -> None:
     assert run_refused("agent", "add", "weather", "https://other.example") == (
         "An agent with this id already exists. Choose another id."
     )
-    run_relay("agent", "add", "weather", "https://other.example", "--header", "X-Region", "--replace")
+    more = ("--header", "X-Region", "--streaming", "whole", "--replace")
+    run_relay("agent", "add", "weather", "https://other.example", *more)
     [listed] = msgspec.json.decode(run_relay("agent", "list", "--json").stdout)
-    assert (listed["url"], listed["forwardHeaders"], listed["rev"]) == (
+    assert (listed["url"], listed["forwardHeaders"], listed["streaming"], listed["rev"]) == (
         "https://other.example",
         ["X-Region"],
+        "whole",
         2,
     )
     run_relay("agent", "remove", "weather")

@@ -1,7 +1,9 @@
 """Somebody is told that a message waits: by a signed callback that shows nothing of the message."""
 
 import asyncio
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,6 +14,7 @@ from placet.relay.settings import NoticeSettings, RelaySettings, check_relay
 from tests.relay.a2a.sdk_agent import SdkAgent
 from tests.relay.holds.holding_server import (
     DONE,
+    build_policy_draft,
     decide,
     find_pending_hold,
     open_sdk_caller,
@@ -78,6 +81,28 @@ def test_unreachable_notice_receiver_delays_nothing(server: RunningServer, recei
             assert (await wait_until_done(made, sent.task.id)).status.state == DONE
 
     asyncio.run(run())
+
+
+def test_observed_stream_sends_a_notice_without_content(
+    agent: SdkAgent, receiver: Receiver, tmp_path: Path
+) -> None:
+    notices = {"default": NoticeSettings(url=f"{receiver.url}/observed", key="acme")}
+    draft = build_policy_draft("Watch ferns", "fern", "responseFromSink", action="BLOCK")
+    file = tmp_path / "observed.json"
+    file.write_text(json.dumps({**draft, "streaming": "observe"}))
+
+    async def run(server: RunningServer) -> None:
+        async with open_sdk_caller(server) as made:
+            events = await made.send("echo fern", stream=True)
+            assert "echo fern 2" in repr(events)
+            told = await asyncio.to_thread(eventually, lambda: next(iter(receiver.at("/observed")), None))
+            assert (told.body["type"], told.body["policyNames"]) == ("relay.observed", ["Watch ferns"])
+            assert (told.body["source"], told.body["sinkAgentId"]) == ("acme", "errands")
+            assert "echo fern" not in repr(told.body)
+
+    agents = {"errands": agent.url}
+    with run_holding_server(tmp_path, agents, notices=notices, policies=str(file)) as server:
+        asyncio.run(run(server))
 
 
 @pytest.mark.parametrize(

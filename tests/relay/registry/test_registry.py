@@ -112,8 +112,8 @@ def test_an_agent_that_moves_is_called_where_it_is_now(
     )
     admin.post(CALLERS, json={"name": "follower", "agents": ["mover"]})
     assert get_card(caller, "mover").status_code == 503
-    moved = admin.put(f"{AGENTS}/mover", json={"url": raw_agent.url})
-    assert (moved.status_code, moved.json()["rev"]) == (200, 2)
+    moved = admin.put(f"{AGENTS}/mover", json={"url": raw_agent.url, "streaming": "whole"})
+    assert (moved.status_code, moved.json()["rev"], moved.json()["streaming"]) == (200, 2, "whole")
     assert get_card(caller, "mover").status_code == 200
 
 
@@ -125,6 +125,7 @@ def test_an_agent_that_moves_is_called_where_it_is_now(
         {"url": "https://169.254.169.254/latest"},
         {"url": "https://user:word@weather.example"},
         {"url": "https://weather.example?x=1"},
+        {"url": "https://weather.example", "streaming": "sometimes"},
         {"url": "file:///etc/passwd"},
         {"url": "https://weather.example", "cardUrl": "https://[fe80::1]/card"},
         {"url": "https://weather.example", "forwardHeaders": ["Authorization"]},
