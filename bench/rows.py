@@ -197,6 +197,13 @@ ROWS = {
             at_most=60.0,
             limit="the standard library, inspect and dataclasses first, then making classes of our own",
         ),
+        Row(
+            name="hook_gate",
+            title="a call that the policy of placet gate allows, start included, processor's time",
+            unit="ms",
+            at_most=120.0,
+            limit="starting Python, and importing click and msgspec",
+        ),
         *(
             Row(
                 name=f"hook_wait_{name}",

@@ -6,10 +6,11 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.figures import Cycle, Figure
-from bench.hook import importing, in_langchain, in_openai_agents, in_pydantic_ai, ours, waiting
+from bench.hook import gate_command, importing, in_langchain, in_openai_agents, in_pydantic_ai, ours, waiting
 from bench.hook.scene import AS_TEXT, LAST_WORDS, WITH_PLACET, Contestant, Setting
 from bench.rows import HOOK_CALLS, HOOK_STORAGES, ROWS
 
@@ -62,13 +63,18 @@ def measure_hook(
         figures.extend(
             _report_figure(Figure(row=row, stored=0, value=taken[row], bounded=True), say) for row in waits
         )
-    if "hook_import" in rows:
-        imported = importing.measure()
-        cycles.append(imported)
-        took = imported.cpu_ms
-        figures.append(
-            _report_figure(Figure(row="hook_import", stored=0, value=took, by_cpu=took, bounded=True), say)
-        )
+    processes: dict[str, Callable[[], Cycle]] = {
+        "hook_import": importing.measure,
+        "hook_gate": partial(gate_command.measure, folder),
+    }
+    for row, measure_process in processes.items():
+        if row in rows:
+            cycle = measure_process()
+            cycles.append(cycle)
+            took = cycle.cpu_ms
+            figures.append(
+                _report_figure(Figure(row=row, stored=0, value=took, by_cpu=took, bounded=True), say)
+            )
     return figures, cycles
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.hook import importing
+from bench.hook import gate_command, importing
 from bench.hook.measure import list_contestants
 from bench.hook.scene import LAST_WORDS, Setting
 
@@ -26,6 +26,10 @@ def test_one_framework_can_be_measured_alone() -> None:
     with setting.cleanup:
         found = [contestant.name for contestant in list_contestants(setting, ["hook_langchain"])]
     assert found == ["LangChain", "LangChain with Placet"]
+
+
+def test_the_gate_answers_a_call_that_its_policy_allows(tmp_path: Path) -> None:
+    assert gate_command.measure(tmp_path, calls=1).cpu_ms > 0
 
 
 def test_importing_the_hook_brings_no_package_along() -> None:

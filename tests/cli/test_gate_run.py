@@ -14,11 +14,19 @@ from typing import Any
 import pytest
 
 from placet.hook.coding_agents.claude_code import CODING_AGENT
+from placet.hook.coding_agents.host_calls import PROBE_TOOL
+from placet.hook.coding_agents.registry import load_coding_agent
 from tests.cli.gated_host import GatedHost, serving_an_inbox
 from tests.cli.process import ServerProcess, environment, placet
 from tests.hook.coding_agents.hook_input import build_input
 from tests.waiting import PATIENCE_S
 
+OTHER_HOOKS = [
+    ("opencode", "tool.execute.before"),
+    ("cursor", "preToolUse"),
+    ("antigravity", "PreToolUse"),
+    ("gemini-cli", "BeforeTool"),
+]
 CHANGE = {"action": "edit", "decision.1": "edit"}
 
 
@@ -210,6 +218,29 @@ def test_a_killed_hook_is_a_denial(host: GatedHost) -> None:
     host.answer(action="reject")
 
 
+@pytest.mark.parametrize(("name", "event"), OTHER_HOOKS)
+def test_a_killed_hook_of_another_host_is_a_denial(host: GatedHost, name: str, event: str) -> None:
+    host.allow('[[ask]]\ntool = "*"')
+    agent = load_coding_agent(name)
+    probe = json.dumps(agent.build_probe(event, "/srv")).replace(PROBE_TOOL, "Deploy").encode()
+    asking = host.start(event, "", {}, agent=name, content=probe)
+    host.open_page()
+    for pid in find_hook_processes(asking):
+        os.kill(pid, signal.SIGKILL)
+    assert agent.is_denial(event, asking.communicate(timeout=PATIENCE_S)[0])
+    host.answer(action="reject")
+
+
+@pytest.mark.parametrize(("name", "event"), OTHER_HOOKS)
+def test_a_call_that_is_too_large_is_a_denial_in_another_host(host: GatedHost, name: str, event: str) -> None:
+    host.allow('[[ask]]\ntool = "*"')
+    agent = load_coding_agent(name)
+    probe = json.dumps(agent.build_probe(event, "/srv")).replace(PROBE_TOOL, "Deploy")
+    content = probe.replace("placet gate doctor", "x" * 17_000_000).encode()
+    asking = host.start(event, "", {}, agent=name, content=content)
+    assert agent.is_denial(event, asking.communicate(timeout=PATIENCE_S)[0])
+
+
 def test_an_answer_in_the_terminal_closes_the_question(host: GatedHost) -> None:
     transcript = host.home / "session.jsonl"
     used = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "make"}}
@@ -265,6 +296,13 @@ def test_a_hook_that_cannot_start_is_a_denial(host: GatedHost, event: str, varia
     printed = asking.communicate(timeout=PATIENCE_S)[0]
     assert CODING_AGENT.is_denial(event, printed)
     assert b"placet gate doctor" in printed
+
+
+def test_a_hook_that_cannot_start_reads_a_large_call_to_its_end(host: GatedHost) -> None:
+    """A host may take a broken pipe for a failed hook, and go on."""
+    large = {"file_path": "a", "content": "x" * 1_000_000}
+    asking = host.start("PermissionRequest", "Write", large, env={"PYTHONHOME": os.devnull})
+    assert CODING_AGENT.is_denial("PermissionRequest", asking.communicate(timeout=PATIENCE_S)[0])
 
 
 def test_the_environment_of_a_project_cannot_choose_another_server(host: GatedHost) -> None:

@@ -121,13 +121,15 @@ def uninstall(host: str, file: Path | None, yes: bool) -> None:
 def build_command(agent: CodingAgent, event: str, wait: str, config: Path) -> str:
     """Return the shell command of a hook. It prints a denial if the hook fails, is killed or is missing.
 
-    What the hook prints counts only if it ended well, and then as a whole.
+    What the hook prints counts only if it ended well, and then as a whole. Before the denial, the rest of the
+    input is read: a host may take a broken pipe for a failed hook.
     """
     words = [str(find_program()), "gate", "run", agent.name, "--event", event, "--wait", wait]
     words += ["--config", str(config)]
     program = f'{shlex.join(words)} --host-process "$PPID"'
     denial = agent.format_decision(event, deny(DEAD_HOOK), None)
-    return f'out=$({program}) && printf %s "$out" || printf %s {shlex.quote(denial)}'
+    failed = f"{{ cat > /dev/null; printf %s {shlex.quote(denial)}; }}"
+    return f'out=$({program}) && printf %s "$out" || {failed}'
 
 
 def find_program() -> Path:

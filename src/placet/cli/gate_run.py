@@ -33,6 +33,7 @@ from placet.hook.coding_agents.host_calls import (
     CallConverter,
     HostCall,
     HostDecision,
+    UnreadableCall,
     deny,
 )
 from placet.hook.coding_agents.registry import CODING_AGENTS, PROXIED_AGENTS, load_call_converter
@@ -86,7 +87,7 @@ def run(host: str, event: str, wait: str, host_process: int | None, config: Path
     decision: HostDecision | None
     try:
         _limit_process(lasts_s)
-        call = agent.read_call(event, sys.stdin.buffer.read(MAX_INPUT_BYTES))
+        call = agent.read_call(event, _read_input())
         policy = load_policy(config, os.environ)
         decision, is_asked = _apply_policy(policy, call)
         if is_asked:
@@ -100,6 +101,16 @@ def run(host: str, event: str, wait: str, host_process: int | None, config: Path
     except BaseException as error:  # interrupts too: the host always gets an answer
         decision = deny(_explain(error, wait))
     click.echo(agent.format_decision(event, decision, call), nl=False)
+
+
+def _read_input() -> bytes:
+    """Return what the host sends. All of it is read: a host may take a broken pipe for a failed hook."""
+    content = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(content) <= MAX_INPUT_BYTES:
+        return content
+    while sys.stdin.buffer.read(MAX_INPUT_BYTES):
+        pass
+    raise UnreadableCall(f"The hook's input is larger than {MAX_INPUT_BYTES} bytes.")
 
 
 def _keep_decision(call: HostCall, decision: HostDecision) -> None:
