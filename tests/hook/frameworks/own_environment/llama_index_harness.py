@@ -49,7 +49,7 @@ class ToolLoop(Workflow):  # type: ignore[misc,unused-ignore]
             ctx,
             self.harness.name_turn(self.thread_id, ev.turn),
             turn[ev.number],
-            lambda call: self.tools[call.name].function(**call.arguments),
+            lambda call: asyncio.to_thread(self.tools[call.name].function, **call.arguments),
             turn=turn,
             schemas={name: tool.schema for name, tool in self.tools.items()},
         )
