@@ -14,6 +14,7 @@ FOLDER = ROOT / "build" / "coding-agents"
 INSTALLERS = {
     "@anthropic-ai/claude-code": "install.cjs",
     "@google/gemini-cli": "",
+    "@openai/codex": "",
     "opencode-ai": "postinstall.mjs",
 }
 """Package -> the script with which it fetches its program; npm does not run it by itself."""

@@ -20,7 +20,7 @@ import pytest
 from tests.cli.forked_command import INSTALLED
 from tests.cli.gated_host import GatedHost, serving_an_inbox
 from tests.cli.process import ServerProcess
-from tests.cli.scripted_editor import Editor
+from tests.cli.scripted_editor import Editor, JsonLines
 from tests.hook.coding_agents.scripted_model import ScriptedModel, scripted_model
 from tests.waiting import eventually
 
@@ -320,3 +320,43 @@ def test_claude_code_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: S
     host.end()
     assert "was not done" in model.read_results()
     assert not host.made.exists()
+
+
+# Codex
+
+
+def test_codex_app_server_asks_through_the_proxy(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say(
+        "exec_command", cmd="touch made.txt", sandbox_permissions="require_escalated", justification="x"
+    )
+    host = RealHost(gated, model, "codex")
+    (gated.home / ".codex" / "hooks.json").unlink()
+    provider = f'{{name="fake",base_url="{model.url}/v1",wire_api="responses",requires_openai_auth=false}}'
+    settings = ("model_provider=fake", 'model="gpt-5"', f"model_providers.fake={provider}")
+    command = [str(PROGRAMS / "codex"), *(word for one in settings for word in ("-c", one)), "app-server"]
+    for decision, is_made in (("reject", False), ("approve", True)):
+        model.say(model.tool, **model.arguments)
+        client = CodexClient(host, command)
+        with closing(client):
+            client.start_turn()
+            assert "Codex wants to run" in gated.open_page().text
+            assert not host.made.exists()
+            gated.answer(action=decision, **{"decision.1": decision})
+            client.until_method("turn/completed")
+        assert host.made.exists() == is_made
+
+
+class CodexClient(JsonLines):
+    """An editor of Codex's app server."""
+
+    def __init__(self, host: RealHost, command: list[str]) -> None:
+        program = [INSTALLED, "acp", "--protocol", "codex-app-server", "--", *command]
+        super().__init__(host.gated, program, host.environment({}), host.project)
+        self.call("initialize", clientInfo={"name": "test", "version": "1"})
+        self.send({"method": "initialized"})
+
+    def start_turn(self) -> None:
+        folder = str(self.cwd)
+        started = self.call("thread/start", cwd=folder, approvalPolicy="on-request", sandbox="read-only")
+        thread = started["result"]["thread"]["id"]
+        self.call("turn/start", threadId=thread, input=[{"type": "text", "text": "go"}])
