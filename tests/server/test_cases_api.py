@@ -2,42 +2,27 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
-import apsw
 import httpx
 import msgspec
 import pytest
 
+from tests.server.database_file import read_rows
 from tests.server.running import RunningServer
 from tests.waiting import PATIENCE_S
 
 OK = {"type": "confirmation", "prompt": "Water the plants?"}
 MIB = 1024 * 1024
-WRITTEN_IN_THE_BACKGROUND = ("checkpoints", "secrets")
-"""The server signs a checkpoint of its log soon after its start, with a secret that is new then."""
-
-
-def count_rows(server: RunningServer) -> dict[str, int]:
-    """How many rows each table holds that requests write to."""
-    # apsw, like the server: two copies of SQLite in one process would break each other's locks.
-    with closing(apsw.Connection(server.parts.settings.db)) as connection:
-        tables = [
-            name
-            for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            if not name.startswith("sqlite_") and name not in WRITTEN_IN_THE_BACKGROUND
-        ]
-        return {name: connection.execute(f"SELECT count(*) FROM {name}").get for name in tables}
 
 
 @pytest.fixture
 def assert_nothing_written(server: RunningServer) -> Iterator[None]:
     """Whatever the test sends leaves no trace."""
-    before = count_rows(server)
+    before = read_rows(server.parts.settings.db)
     yield
-    assert count_rows(server) == before
+    assert read_rows(server.parts.settings.db) == before
 
 
 def refusal(response: httpx.Response, status: int = 400, error: str = "invalid_request") -> str:
@@ -343,14 +328,14 @@ def test_the_same_key_again_gets_the_first_answer_and_opens_nothing(
 ) -> None:
     key = {"Idempotency-Key": "order 7"}
     first = client.post("/v1/cases", json=OK, headers=key)
-    before = count_rows(server)
+    before = read_rows(server.parts.settings.db)
     reordered = b' {"prompt": "Water the plants?", "type":"confirmation"}'
     again = client.post("/v1/cases", content=reordered, headers=key)
     assert again.status_code == 202
     assert again.json() == first.json()
     other = client.post("/v1/cases", json={**OK, "prompt": "Feed the cat?"}, headers=key)
     assert "different body" in refusal(other)
-    assert count_rows(server) == before
+    assert read_rows(server.parts.settings.db) == before
 
 
 def test_owners_do_not_share_idempotency_keys(server: RunningServer, client: httpx.Client) -> None:

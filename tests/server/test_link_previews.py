@@ -1,9 +1,7 @@
 """GET only reads (ruling 4): a program that opens every link of every page changes nothing in the store."""
 
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from placet.reviews.registry import REVIEW_TYPES, load_custom_type
 from tests.pages.checks import until
+from tests.server.database_file import read_rows
 from tests.server.running import RunningServer, eventually, running
 from tests.server.scanners import SCANNERS, Scanner
 
@@ -89,12 +88,6 @@ def sample_cases(scanned_server: RunningServer, owner: httpx.Client) -> SampleCa
     )
 
 
-def dump_store(folder: Path) -> str:
-    """All that the store holds: cases, events, drafts, keys, the outbox."""
-    with closing(sqlite3.connect(f"file:{folder / 'cases.db'}?mode=ro", uri=True)) as store:
-        return "\n".join(store.iterdump())
-
-
 class Crawl:
     """One scanner at work: it opens what it was given, and every link it finds there."""
 
@@ -147,7 +140,7 @@ def test_a_scanner_that_opens_every_link_changes_nothing(
     scanner: Scanner,
     full: bool,
 ) -> None:
-    before = dump_store(folder)
+    before = read_rows(folder / "cases.db")
     # Each scanner opens a third of the cases, so that each case is opened by a third of the scanners.
     links = (
         list(sample_cases.links.values())
@@ -158,7 +151,7 @@ def test_a_scanner_that_opens_every_link_changes_nothing(
         crawl = Crawl(scanner, client, scanned_server.url)
         for link in [*links, f"{scanned_server.url}/", f"{scanned_server.url}/robots.txt"]:
             crawl.open(link)
-    assert dump_store(folder) == before
+    assert read_rows(folder / "cases.db") == before
     assert {owner.get(url).json()["status"] for url in sample_cases.waiting.values()} == {"pending"}
     assert crawl.headers <= ALLOWED_HEADERS
     assert crawl.cookies <= {"placet_case", "placet_lang", "placet_style"}
@@ -191,7 +184,7 @@ def renderer(browser: Browser) -> Iterator[Page]:
 def test_a_scanner_that_runs_scripts_behind_the_scenes_changes_nothing(
     scanned_server: RunningServer, sample_cases: SampleCases, folder: Path, renderer: Page
 ) -> None:
-    before = dump_store(folder)
+    before = read_rows(folder / "cases.db")
     renderer.add_init_script(UNSEEN)
     posted: list[str] = []
     renderer.on("request", lambda one: posted.append(one.url) if one.method != "GET" else None)
@@ -200,7 +193,7 @@ def test_a_scanner_that_runs_scripts_behind_the_scenes_changes_nothing(
         until(renderer, SCRIPTS_LOADED)
     renderer.goto(f"{scanned_server.url}/healthz")
     assert posted == []
-    assert dump_store(folder) == before
+    assert read_rows(folder / "cases.db") == before
 
 
 def test_a_scanner_that_shows_itself_the_page_counts_as_a_visitor_and_answers_nothing(

@@ -1,8 +1,6 @@
 """Sessions at the inbox end on the server, cookies belong to one host, and failed sign-ins are logged."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from placet.desk.api_keys import create_key, revoke_key
 from placet.server.inbox_sessions import FAILURES_LOGGED_PER_MINUTE
 from placet.server.page_cookies import MAX_CASE_COOKIES
+from tests.server.database_file import read_rows
 from tests.server.inboxes import INBOX, InboxPerson, person
 from tests.server.running import RunningServer, eventually, running
 
@@ -92,9 +91,7 @@ def test_signing_in_deletes_sessions_that_have_ended(own_server: RunningServer) 
         own_server.advance(hours=12)
         with person(own_server, key) as ada:
             assert ada.signed_in
-    with closing(sqlite3.connect(own_server.parts.settings.db)) as database:
-        [(count,)] = database.execute("SELECT count(*) FROM inbox_sessions")
-    assert count == 1
+    assert len(read_rows(own_server.parts.settings.db)["inbox_sessions"]) == 1
 
 
 def test_the_event_stream_of_a_page_ends_after_sign_out(
