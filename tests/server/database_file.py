@@ -16,7 +16,8 @@ WRITTEN_IN_THE_BACKGROUND = ("checkpoints", "secrets")
 
 def read_rows(path: Path | str) -> dict[str, list[tuple[Any, ...]]]:
     """Return the rows of each table that requests write to."""
-    with closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection, connection:
+    with closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
+        connection.execute("BEGIN")  # one moment for all tables
         tables = [
             str(name)
             for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
