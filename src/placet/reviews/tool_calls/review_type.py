@@ -44,7 +44,7 @@ from placet.reviews.tool_calls.verdicts import (
 from placet.text.wording import Message, message
 
 PREVIEW = "x-preview"
-INTERRUPTION, THREAD, AGENT = "interruption", "thread_id", "agent"
+INTERRUPTION, THREAD, AGENT, DIFF = "interruption", "thread_id", "agent", "diff"
 _OUTCOMES: Mapping[str, str] = {
     "approve": "approve_calls",
     "reject": "reject_calls",
@@ -139,6 +139,7 @@ class ToolCalls(ReviewType):
         asked = read_requested_calls(offer.context)
         sheet = load_sheet(group_calls(asked), values)
         calls = [{**build_entry_view(entry), "grant": grant} for entry, grant in self._add_grant_boxes(sheet)]
+        facts = _list_other_facts(offer)
         return {
             "calls": calls,
             "automatic": build_automatic_views(asked),
@@ -146,7 +147,8 @@ class ToolCalls(ReviewType):
             "whole": _find_shared_decisions(asked),
             "labels": {name: label for call in calls for name, label in call["labels"].items()},
             "presets": read_presets(offer.context),
-            "facts": _list_other_facts(offer),
+            "changes": {name: value for name, value in facts.items() if name == DIFF},
+            "facts": {name: value for name, value in facts.items() if name != DIFF},
         }
 
     def _add_grant_boxes(
