@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, ViewportSize
 
 from tests.cli.forked_command import INSTALLED
 from tests.cli.gated_host import GatedHost, serving_an_inbox
@@ -26,6 +27,7 @@ from tests.waiting import eventually
 
 PROGRAMS = Path(os.environ["REAL_AGENTS"]) / "node_modules" / ".bin"
 LIMIT_S = 100
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 class RealHost:
@@ -298,6 +300,31 @@ def test_claude_code_asks_a_person_by_a_rule(gated: GatedHost, model: ScriptedMo
     assert not host.made.exists()
     gated.answer(action="approve")
     assert "done" in host.end()
+    assert host.made.exists()
+
+
+def test_a_command_is_approved_on_a_phone(
+    gated: GatedHost, model: ScriptedModel, server: tuple[ServerProcess, str], browser: Browser
+) -> None:
+    gated.allow('[[ask]]\ntool = "Bash"')
+    model.say("Bash", command="touch made.txt", description="x")
+    host = run_claude(gated, model, "--dangerously-skip-permissions")
+    gated.open_page()
+    started, key = server
+    with closing(browser.new_context(viewport=PHONE, is_mobile=True, has_touch=True)) as context:
+        page = context.new_page()
+        page.goto(f"{started.url()}/inbox")
+        page.fill("input[name=key]", key)
+        page.keyboard.press("Enter")
+        page.get_by_text("Claude Code wants to run: touch made.txt").tap()
+        approve = page.get_by_role("button", name="Approve", exact=True)
+        approve.wait_for()
+        shown = approve.bounding_box()
+        assert shown is not None
+        assert shown["y"] + shown["height"] <= PHONE["height"]  # on the first screen
+        assert not host.made.exists()
+        approve.tap()
+        host.end()
     assert host.made.exists()
 
 
