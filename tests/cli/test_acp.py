@@ -126,13 +126,14 @@ def test_the_policy_decides_what_the_editor_does_for_the_agent(host: GatedHost) 
 # Nothing but a clear yes lets a call run
 
 
-@pytest.mark.parametrize("policy", ["[[broken", 'server = "http://127.0.0.1:1"\nkey_file = "{home}/key"', ""])
-def test_a_gate_that_cannot_ask_rejects(host: GatedHost, made: Path, policy: str) -> None:
+def test_a_gate_that_cannot_ask_rejects(host: GatedHost, made: Path) -> None:
     with closing(Editor(host)) as editor:
-        host.policy.write_text(policy.format(home=host.home))
-        editor.prompt(run="touch made.txt")
-        assert editor.until_outcome()["optionId"] == "no"
-        assert not made.exists()
+        for policy in ("[[broken", f'server = "http://127.0.0.1:1"\nkey_file = "{host.home}/key"', ""):
+            host.policy.write_text(policy)
+            editor.received.clear()
+            editor.prompt(run="touch made.txt")
+            assert editor.until_outcome()["optionId"] == "no"
+            assert not made.exists()
 
 
 def test_nobody_answers_in_time(host: GatedHost, made: Path) -> None:
@@ -167,25 +168,26 @@ def test_an_agent_without_an_option_for_once_gets_no_more_than_that(host: GatedH
         assert not made.exists()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "no JSON",
-        "[1]",
-        "[" * 10_000,
-        json.dumps([json.loads(request(ASK))]),
-        json.dumps({"jsonrpc": "2.0", "method": ASK, "params": {}}),
-        json.dumps({"jsonrpc": "2.0", "method": "terminal/create", "params": {"command": "rm"}}),
-        json.dumps({"jsonrpc": "2.0", "id": None, "method": ASK, "params": {}}),
-        request(ASK, toolCall=7, options="x"),
-    ],
-)
-def test_a_line_that_is_no_proper_request_runs_nothing(host: GatedHost, line: str) -> None:
+NO_REQUESTS = [
+    "no JSON",
+    "[1]",
+    "[" * 10_000,
+    json.dumps([json.loads(request(ASK))]),
+    json.dumps({"jsonrpc": "2.0", "method": ASK, "params": {}}),
+    json.dumps({"jsonrpc": "2.0", "method": "terminal/create", "params": {"command": "rm"}}),
+    json.dumps({"jsonrpc": "2.0", "id": None, "method": ASK, "params": {}}),
+    request(ASK, toolCall=7, options="x"),
+]
+
+
+def test_a_line_that_is_no_proper_request_runs_nothing(host: GatedHost) -> None:
     host.allow('[[deny]]\ntool = "*"')
     with closing(Editor(host)) as editor:
-        editor.prompt(send=line)
-        editor.until(lambda one: one.get("id") == "prompt")
-        assert editor.list_methods() == []
+        for line in NO_REQUESTS:
+            editor.received.clear()
+            editor.prompt(send=line)
+            editor.until(lambda one: one.get("id") == "prompt")
+            assert editor.list_methods() == [], line
 
 
 def test_a_request_that_is_too_large_for_the_server_is_rejected(host: GatedHost) -> None:
