@@ -9,6 +9,7 @@ import pytest
 
 from placet.hook.coding_agents.codex import CODING_AGENT
 from placet.hook.coding_agents.gate_policy import evaluate, parse_gate_policy
+from placet.hook.coding_agents.gate_questions import CaseSurroundings, build_drafts
 from placet.hook.coding_agents.host_calls import HostCall, HostDecision, deny
 from tests.hook.coding_agents.hook_input import build_input, load_exchanges
 
@@ -61,6 +62,16 @@ def test_a_patch_names_every_file_that_it_changes() -> None:
     denied = parse_gate_policy('[[deny]]\npath = "/etc/**"')
     assert evaluate(denied, patched).effect == "deny"
     assert evaluate(allowed, call("PreToolUse", "apply_patch", command="x")).effect is None
+
+
+def test_a_patch_is_shown_as_a_diff() -> None:
+    (draft,) = build_drafts(call("PermissionRequest", "apply_patch", command=PATCH), CaseSurroundings())
+    assert draft["context"]["diff"] == (
+        "--- a.txt\n+++ a.txt\n+hello\n--- src/b.txt\n+++ src/b.txt\n--- /etc/c.txt\n+++ /etc/c.txt\n"
+        "@@\n-one\n+two\n--- d.txt\n+++ d.txt"
+    )
+    shown = draft["context"]["tool_calls"][0]["arguments"]
+    assert shown == {"command": PATCH}
 
 
 def test_the_settings_of_the_user_are_found() -> None:

@@ -48,6 +48,7 @@ class Codex(CommandHooks):
             call,
             command=command if is_shell else None,
             paths=tuple(dict.fromkeys(resolve_path(path.strip(), call.folder) for path in paths)),
+            diff=_format_patch(command) if is_patch and isinstance(command, str) else "",
             editable=_EDITABLE if is_shell and call.event == PRE_TOOL_USE else None,
         )
 
@@ -111,6 +112,18 @@ class Codex(CommandHooks):
         """Return whether a call in the transcript may be this one. A hook's input adds a description."""
         same = {**use.arguments, "description": None} == {**call.arguments, "description": None}
         return use.tool == call.tool and same
+
+
+def _format_patch(patch: str) -> str:
+    """Return a patch of Codex as a diff: with the names of each file instead of Codex's own lines."""
+    lines = []
+    for line in patch.splitlines():
+        named = _PATCHED_FILE.match(line)
+        if named is not None:
+            lines += [f"--- {named[1]}", f"+++ {named[1]}"]
+        elif not line.startswith("*** "):
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _read_use(payload: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
