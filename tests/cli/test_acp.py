@@ -177,6 +177,8 @@ NO_REQUESTS = [
     json.dumps({"jsonrpc": "2.0", "method": "terminal/create", "params": {"command": "rm"}}),
     json.dumps({"jsonrpc": "2.0", "id": None, "method": ASK, "params": {}}),
     request(ASK, toolCall=7, options="x"),
+    request("terminal/create", command="rm", args=7),
+    request("fs/write_text_file", path=["a"], content="x"),
 ]
 
 

@@ -25,8 +25,8 @@ from placet.cli.gate_options import (
     wait_option,
 )
 from placet.cli.gate_run import evaluate_call
-from placet.errors import PlacetError, SettingsError
-from placet.hook.coding_agents.host_calls import HostCall, UnreadableCall
+from placet.errors import SettingsError
+from placet.hook.coding_agents.host_calls import HostCall
 from placet.hook.coding_agents.proxied_agents import Message, ProxiedAgent, SessionFacts
 from placet.hook.coding_agents.registry import PROXIED_AGENTS, load_proxied_agent
 
@@ -123,10 +123,12 @@ class AgentProxy:
         """What the editor asked, by id, until the agent answers."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         """Requests of the agent about which a person is asked."""
+        self._shown: set[str] = set()
+        """Those of them that the editor shows too."""
         self._answered: set[str] = set()
         """Requests that the gate has answered, and the editor may answer too late."""
-        self._approved: Counter[tuple[str, str]] = Counter()
-        """Commands that a person approved, and the agent has not had run yet, by session."""
+        self._approved: Counter[tuple[str, str, str]] = Counter()
+        """Commands that a person approved, and the agent has not had run yet, by session and folder."""
 
     async def close(self) -> None:
         """End what still asks a person."""
@@ -144,6 +146,9 @@ class AgentProxy:
             self._answered.discard(key)
             return
         elif key in self._asking:
+            if key not in self._shown:  # only the inbox is asked about it
+                return
+            self._shown.discard(key)
             self._asking.pop(key).cancel()
         await self._send_to_agent(message)
 
@@ -171,7 +176,7 @@ class AgentProxy:
             sent = json.dumps(self._agent.build_input(message, self._facts)).encode()
             call = self._agent.read_call(message["method"], sent)
             verdict = evaluate_call(load_policy(self._config, os.environ), call)
-        except (PlacetError, UnreadableCall, RecursionError) as error:
+        except Exception as error:  # whatever goes wrong is a denial
             await self._answer(message, False, f"{FAILED} {error}")
             return
         if verdict.effect == "deny":
@@ -186,12 +191,13 @@ class AgentProxy:
             is_shown = verdict.effect is None
             self._asking[key] = asyncio.create_task(self._ask(key, message, call, sent, is_shown))
             if is_shown:
+                self._shown.add(key)
                 _send_to_editor(message)
 
     def _take_decision(self, call: HostCall) -> bool:
         """Return whether a person has just approved this command for the request that led to this one."""
-        approved = (call.session, call.command or "")
-        if call.is_prompted or not self._approved[approved]:
+        approved = (call.session, call.folder, call.command or "")
+        if call.is_prompted or call.arguments.get("env") or not self._approved[approved]:
             return False
         self._approved[approved] -= 1
         return True
@@ -203,12 +209,13 @@ class AgentProxy:
         text = said.get("message", "") if is_known else FAILED
         self._asking.pop(key, None)
         if is_shown:
+            self._shown.discard(key)
             self._answered.add(key)
             cancellation = self._agent.build_cancellation(message)
             if cancellation is not None:
                 _send_to_editor(cancellation)
         if verdict == "allow" and call.is_prompted and call.command:
-            self._approved[call.session, call.command] += 1
+            self._approved[call.session, call.folder, call.command] += 1
         await self._answer(message, verdict == "allow", text)
 
     async def _answer(self, message: Message, is_allowed: bool, text: str) -> None:

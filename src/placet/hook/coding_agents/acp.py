@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from placet.hook.coding_agents.command_hooks import get_dict, get_text
-from placet.hook.coding_agents.host_calls import FileChange, HostCall, resolve_path
+from placet.hook.coding_agents.host_calls import FileChange, HostCall, UnreadableCall, resolve_path
 from placet.hook.coding_agents.proxied_agents import (
     Message,
     ProxiedAgent,
@@ -64,9 +64,13 @@ class AgentClientProtocol(ProxiedAgent):
             tool, arguments, command, paths, changes = _read_tool_call(call)
         elif event == RUN:
             words = [get_text(params, "command"), *read_texts(params, "args")]
+            if not words[0] or len(words) != 1 + len(params.get("args") or ()):
+                raise UnreadableCall("The agent does not name a command and its arguments.")
             tool, command = RUN, words[0] if len(words) == 1 else shlex.join(words)
             arguments, paths = {**params, "command": command}, []
             folder = resolve_path(get_text(params, "cwd"), folder)
+        elif not get_text(params, "path"):
+            raise UnreadableCall("The agent does not name a file.")
         else:
             tool, command, arguments, paths = event, None, dict(params), [get_text(params, "path")]
         agent = get_text(sent, "agent")
