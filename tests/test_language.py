@@ -103,9 +103,6 @@ TYPE_NAME = re.compile(r"[A-Z]\w*[a-z]\w*")
 STILL_AMBIGUOUS = {"Message", "Outcome"}
 """Names with two meanings in the hook and the relay. They stay until these are rebuilt. Add none."""
 
-STILL_NAMED_BY_NOUNS = ("hook/", "relay/")
-"""Packages with private functions that are named by nouns. They are being rebuilt."""
-
 RIDDLE = re.compile(
     r"\b(?:whoever|such a one|nobody is known|what is over|hearsay|mumbles)(?![\w`])", re.IGNORECASE
 )
@@ -260,7 +257,6 @@ def test_private_functions_are_not_named_by_a_noun() -> None:
         and function.name[1:].split("_")[0] in NOUNS
         and "_from_" not in function.name
         and not is_attribute(function)
-        and not where.startswith(STILL_NAMED_BY_NOUNS)
     ]
     assert found == []
 

@@ -90,7 +90,7 @@ class AgentLoop:
         saved: SavedCheckpoint | None = yield effects.LoadCheckpoint(thread_id)
         checkpoint = self._check_owner(saved) if saved else Checkpoint(thread_id=thread_id, agent=self.name)
         if checkpoint.stage == "paused":
-            taken = yield from self._message_while_paused(checkpoint, text)
+            taken = yield from self._handle_message_while_paused(checkpoint, text)
             if isinstance(taken, InterruptionMetadata):
                 return taken
             checkpoint = taken
@@ -330,7 +330,7 @@ class AgentLoop:
         yield from turn.report_ends(saved.checkpoint, checkpoint)
         return (yield from self._run_calls(checkpoint, begins=False)) if calls else checkpoint
 
-    def _message_while_paused(self, checkpoint: Checkpoint, text: str) -> effects.LoopPart:
+    def _handle_message_while_paused(self, checkpoint: Checkpoint, text: str) -> effects.LoopPart:
         policy, stopped = find_new_message_policy(self.hooks), turn.show_interruption(checkpoint)
         waiting = turn.find_calls_before_message(policy, stopped)
         if waiting is not None:

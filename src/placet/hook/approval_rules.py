@@ -165,7 +165,7 @@ class HumanInTheLoopHook:
 
         If the condition is async, the result must be awaited.
         """
-        rule = self._rule_for(call.name)
+        rule = self._find_rule_for(call.name)
         if rule is None:
             return None
         if rule.always is not None:
@@ -180,12 +180,12 @@ class HumanInTheLoopHook:
 
         The tool may convert them to values that no condition has seen.
         """
-        rule = self._rule_for(call.name)
+        rule = self._find_rule_for(call.name)
         return None if rule is None else _build_requirement(rule.config, call, state)
 
     def never_stops(self, name: str) -> bool:
         """Return whether no call of this tool is ever stopped."""
-        return self._rule_for(name) is None
+        return self._find_rule_for(name) is None
 
     def has_rule_for(self, name: str) -> bool:
         """Return whether a rule matches this tool, even one that exempts it."""
@@ -210,10 +210,10 @@ class HumanInTheLoopHook:
 
     def requirement_for_all(self, name: str) -> ReviewRequirement | None:
         """Return how every call of this tool is reviewed; None if that depends on the call."""
-        rule = self._rule_for(name)
+        rule = self._find_rule_for(name)
         return None if rule is None else rule.always
 
-    def _rule_for(self, name: str) -> "_Rule | None":
+    def _find_rule_for(self, name: str) -> "_Rule | None":
         if name not in self._found:
             config = next((config for pattern, config in self._rules if _matches(pattern, name)), None)
             found = None if config is None else _Rule(config, _unconditional_requirement(config))

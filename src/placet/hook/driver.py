@@ -249,20 +249,20 @@ class SyncDriver(LoopDriver):
     def _await_jobs(self) -> ToolOutcomes:
         """Return the jobs that have ended, at least one; jobs that end together are returned together."""
         ended: dict[str, str | InterruptionMetadata | BaseException] = {}
-        timeout = self._seconds_to_timeout()
+        timeout = self._compute_seconds_to_timeout()
         while self._running and not (ended and timeout == 0.0):
             try:
                 job, result, error = self._ended_jobs.get(timeout=timeout)
             except Empty:
                 ended |= self._take_timed_out()
-                timeout = 0.0 if ended else self._seconds_to_timeout()
+                timeout = 0.0 if ended else self._compute_seconds_to_timeout()
                 continue
             if self._running.pop(job.call.id, None) is not None:
                 ended[job.call.id] = result_from_error(job, error) if error is not None else result
                 timeout = BATCH_WINDOW_S
         return ended
 
-    def _seconds_to_timeout(self) -> float | None:
+    def _compute_seconds_to_timeout(self) -> float | None:
         """Return the seconds until the first job times out; None if no job has a timeout."""
         limits = [limit - monotonic() for _, limit in self._running.values() if limit is not None]
         return max(0.0, min(limits)) if limits else None

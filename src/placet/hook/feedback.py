@@ -272,10 +272,10 @@ class Verdict:
 
 def contradicts(first: Verdict, later: Verdict, tool: str) -> bool:
     """Return whether two decisions on a call of this tool say something else; reasons may differ."""
-    return _outcome(first, tool) != _outcome(later, tool)
+    return _describe_outcome(first, tool) != _describe_outcome(later, tool)
 
 
-def _outcome(verdict: Verdict, tool: str) -> tuple[object, ...]:
+def _describe_outcome(verdict: Verdict, tool: str) -> tuple[object, ...]:
     return verdict.decision, verdict.name or tool, verdict.arguments, verdict.answer
 
 

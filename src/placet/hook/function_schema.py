@@ -58,7 +58,9 @@ def build_schema(
             raise ValueError(f"A model cannot pass {parameter}; {function.__name__} needs named parameters.")
         several = _VARIADIC_HINTS.get(parameter.kind)
         hint = hints.get(name, Any)
-        properties[name] = _parameter_schema(several(hint) if several else hint, parameter, notes.get(name))
+        properties[name] = _build_parameter_schema(
+            several(hint) if several else hint, parameter, notes.get(name)
+        )
         if parameter.default is parameter.empty and several is None:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
@@ -83,7 +85,7 @@ def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
     return known
 
 
-def _parameter_schema(hint: Any, parameter: inspect.Parameter, note: str | None) -> dict[str, Any]:
+def _build_parameter_schema(hint: Any, parameter: inspect.Parameter, note: str | None) -> dict[str, Any]:
     schema = schema_from_hint(hint)
     if note and "description" not in schema:
         schema["description"] = note

@@ -342,27 +342,27 @@ class EmbeddedGrants:
             agent=agent,
             thread_id=thread_id,
         )
-        grant = await (await self._grants()).use(asked, self._principal())
+        grant = await (await self._grants()).use(asked, self._get_principal())
         return None if grant is None else grant.id
 
     async def holds(self, grant_id: str) -> bool:
         """Return whether a covered call that had to wait may still run."""
         grants = await self._grants()
-        return (await grants.get_owned_grant(grant_id, self._principal())).holds(grants.now())
+        return (await grants.get_owned_grant(grant_id, self._get_principal())).holds(grants.now())
 
     async def list(self, *, before: str | None = None, limit: int = 50) -> Sequence[Grant]:
         """Return grants, newest first, including ended ones."""
-        return await (await self._grants()).list_grants(self._principal(), before=before, limit=limit)
+        return await (await self._grants()).list_grants(self._get_principal(), before=before, limit=limit)
 
     async def revoke(self, grant_id: str) -> Grant:
         """End a grant; repeating it changes nothing."""
-        return await (await self._grants()).revoke(grant_id, self._principal())
+        return await (await self._grants()).revoke(grant_id, self._get_principal())
 
     async def _grants(self) -> "GrantService":
         grants: GrantService = (await self._placet.parts()).desk.grants
         return grants
 
-    def _principal(self) -> Any:
+    def _get_principal(self) -> Any:
         from placet.ports.identity import Principal
 
         return Principal(name=self._owner)

@@ -154,7 +154,9 @@ def merge_inner_interruptions(
         thread_id=checkpoint.thread_id,
         turn=count_replies(checkpoint),
         feedbacks=[
-            replace(waiting, id=_inner_id_prefix(call) + waiting.id, path=(agents[call.name], *waiting.path))
+            replace(
+                waiting, id=_build_inner_id_prefix(call) + waiting.id, path=(agents[call.name], *waiting.path)
+            )
             for call in calls
             if call.id in stopped
             for waiting in stopped[call.id].undecided
@@ -177,7 +179,7 @@ def find_edited_calls(checkpoint: Checkpoint) -> dict[str, dict[str, object]]:
 def select_inner_decisions(checkpoint: Checkpoint, call: ToolCall) -> turn.PassedDecisions:
     """Return the decisions on the calls of the agent inside this call, by its own call ids."""
     waiting = () if checkpoint.interruption is None else checkpoint.interruption.tool_feedbacks
-    way = _inner_id_prefix(call)
+    way = _build_inner_id_prefix(call)
     return {
         each.id.removeprefix(way): (replace(each, path=each.path[1:]), checkpoint.verdicts[each.id])
         for each in waiting
@@ -204,7 +206,7 @@ def _find_inner_case(checkpoint: Checkpoint, call: ToolCall) -> dict[str, str] |
     case = checkpoint.case
     if case is None:
         return None
-    return {"case_id": case["case_id"], "prefix": case.get("prefix", "") + _inner_id_prefix(call)}
+    return {"case_id": case["case_id"], "prefix": case.get("prefix", "") + _build_inner_id_prefix(call)}
 
 
 def build_inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:
@@ -212,7 +214,7 @@ def build_inner_thread_id(checkpoint: Checkpoint, call: ToolCall) -> str:
     return f"{checkpoint.thread_id}/{len(checkpoint.messages)}/{call.id}"
 
 
-def _inner_id_prefix(call: ToolCall) -> str:
+def _build_inner_id_prefix(call: ToolCall) -> str:
     """Return the prefix of the ids of the calls inside this one; slashes in the model's id are escaped."""
     return f"{call.id.replace('~', '~0').replace('/', '~1')}/"
 

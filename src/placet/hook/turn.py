@@ -751,10 +751,10 @@ def _check_transitions(thread: Checkpoint, verdicts: Mapping[str, Verdict]) -> N
     """Raise AlreadyDecided if the table refuses a new decision."""
     for call_id, verdict in verdicts.items():
         if call_id not in thread.verdicts:
-            apply(find_call_state(thread, call_id) or _W, _event_of(verdict))
+            apply(find_call_state(thread, call_id) or _W, _find_event_of(verdict))
 
 
-def _event_of(verdict: Verdict) -> CallEvent:
+def _find_event_of(verdict: Verdict) -> CallEvent:
     if verdict.decision is FeedbackResult.REJECTED:
         return _EVENT_OF_REASON[verdict.not_run]
     return CallEvent.ANSWER if verdict.decision is FeedbackResult.RESPONDED else CallEvent.APPROVE

@@ -74,7 +74,7 @@ class TurnDriver:
                 evaluate_calls(self.hooks, effect.calls, effect.state, effect.schemas)
             )
         if isinstance(effect, turn.UseGrants) and self.grants is not None:
-            return await ause_grants(self.grants, effect.calls, **self._origin_of_calls(effect))
+            return await ause_grants(self.grants, effect.calls, **self._find_origin_of_calls(effect))
         if isinstance(effect, turn.RecheckGrants):
             return await arecheck_grants(self.grants, effect.granted)
         if isinstance(effect, turn.ReportEnds) and self.outbox is not None:
@@ -97,7 +97,7 @@ class TurnDriver:
     def _use_grants(self, effect: turn.UseGrants) -> Any:
         if self.grants is None:
             return {}
-        return use_grants(self.grants, effect.calls, **self._origin_of_calls(effect))
+        return use_grants(self.grants, effect.calls, **self._find_origin_of_calls(effect))
 
     def _recheck_grants(self, effect: turn.RecheckGrants) -> Any:
         return recheck_grants(self.grants, effect.granted)
@@ -130,7 +130,7 @@ class TurnDriver:
             return self.reviews.poll_case(effect.case)
         return self.reviews.withdraw(effect.case, effect.why)
 
-    def _origin_of_calls(self, effect: turn.UseGrants) -> CallOrigin:
+    def _find_origin_of_calls(self, effect: turn.UseGrants) -> CallOrigin:
         """Return where these calls come from.
 
         A new nonce tells them from earlier calls of the same thread id.

@@ -145,7 +145,7 @@ class _SharedTasks:
     def work(self) -> None:
         """Run quick tasks here; when one is slow, leave the rest to helper threads."""
         last = monotonic() + _INLINE_BUDGET_S
-        while (task := self._next()) is not None:
+        while (task := self._take_next()) is not None:
             task()
             if monotonic() > last:
                 self.request_helper()
@@ -162,11 +162,11 @@ class _SharedTasks:
     def _run_as_helper(self) -> None:
         with self._lock:
             self._helper_requested = False
-        while (task := self._next()) is not None:
+        while (task := self._take_next()) is not None:
             self.request_helper()
             task()
 
-    def _next(self) -> Callable[[], object] | None:
+    def _take_next(self) -> Callable[[], object] | None:
         try:
             return self._tasks.popleft()
         except IndexError:

@@ -1,4 +1,4 @@
-"""Antigravity: the JSON of its PreToolUse hook, and its hooks.json. Built from its documentation, CLI 1.1."""
+"""Antigravity: the JSON of its PreToolUse hook, and its hooks.json. Built from descriptions of CLI 1.1."""
 
 import json
 from collections.abc import Mapping

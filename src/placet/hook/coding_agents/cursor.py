@@ -1,4 +1,4 @@
-"""Cursor: the JSON of its preToolUse hook, and its hooks.json. Built from its documentation, for 3.9."""
+"""Cursor: the JSON of its preToolUse hook, and its hooks.json. Built from public descriptions of 3.9."""
 
 import json
 from collections.abc import Mapping

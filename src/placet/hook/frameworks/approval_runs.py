@@ -117,7 +117,7 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         """Run the framework."""
 
     @abstractmethod
-    def _events(self, agent: AgentT, options: dict[str, Any], step: Any) -> AsyncGenerator[Any, None]:
+    def _run_events(self, agent: AgentT, options: dict[str, Any], step: Any) -> AsyncGenerator[Any, None]:
         """Run the framework and yield its events; the last one is a StreamResult."""
 
     def _check(self, agent: AgentT, options: dict[str, Any]) -> None:
@@ -160,4 +160,6 @@ class ApprovalRuns(ABC, Generic[AgentT, OutcomeT]):
         self, agent: AgentT, flow: RunSteps[OutcomeT], options: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
         self._check(agent, options)
-        return drive_streaming(flow, partial(self._events, agent, options), self.threads.gate.run_blocking)
+        return drive_streaming(
+            flow, partial(self._run_events, agent, options), self.threads.gate.run_blocking
+        )

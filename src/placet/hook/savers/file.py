@@ -63,7 +63,7 @@ class FileSaver(Saver):
             raise SettingsError(f"The folder {folder} cannot be used: {error.strerror}.") from error
 
     def get(self, thread_id: str) -> SavedCheckpoint | None:
-        newest = next(self._pairs(thread_id), None)
+        newest = next(self._read_pairs(thread_id), None)
         return None if newest is None else _saved_checkpoint_from_columns(thread_id, *newest)
 
     def put(self, checkpoint: Checkpoint, *, lease_for: timedelta | None = None) -> None:
@@ -74,15 +74,15 @@ class FileSaver(Saver):
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         with self._lock_thread(thread_id):
-            pairs = list(self._pairs(thread_id))
+            pairs = list(self._read_pairs(thread_id))
             if not pairs or pairs[0][0]["rev"] != rev:
                 raise CheckpointConflict
             columns, text = pairs[0]
-            until = self._now() + duration_to_micros(lease_for)
+            until = self._read_clock() + duration_to_micros(lease_for)
             self._replace(thread_id, [({**columns, "leased_until": until}, text), *pairs[1:]])
 
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
-        pairs = list(self._pairs(thread_id))
+        pairs = list(self._read_pairs(thread_id))
         return [
             _saved_checkpoint_from_columns(
                 thread_id, columns if place == 0 else {**columns, "leased_until": None}, text
@@ -101,7 +101,7 @@ class FileSaver(Saver):
     def release(self, thread_id: str) -> None:
         with self._lock_thread(thread_id), _translate_errors():
             with suppress(FileNotFoundError):
-                self._path(thread_id).unlink()
+                self._build_path(thread_id).unlink()
             self._sync_folder()
 
     def close(self) -> None:
@@ -111,9 +111,9 @@ class FileSaver(Saver):
         thread_id = checkpoint.thread_id
         text = checkpoint.to_json().encode("ascii")
         with self._lock_thread(thread_id):
-            pairs = list(self._pairs(thread_id))
+            pairs = list(self._read_pairs(thread_id))
             newest = pairs[0][0] if pairs else {"rev": 0, "leased_until": None}
-            now = self._now()
+            now = self._read_clock()
             if claiming and newest["leased_until"] is not None and newest["leased_until"] > now:
                 raise ThreadBusy
             if newest["rev"] != checkpoint.rev - 1:
@@ -136,7 +136,7 @@ class FileSaver(Saver):
 
     def _replace(self, thread_id: str, pairs: Sequence[Pair]) -> None:
         """Write the whole file again, synced to disk before it replaces the old one."""
-        path = self._path(thread_id)
+        path = self._build_path(thread_id)
         written = path.with_suffix(".new")  # always this name, so that a leftover of a crash is overwritten
         with _translate_errors():
             try:
@@ -151,9 +151,9 @@ class FileSaver(Saver):
                 raise
             self._sync_folder()
 
-    def _pairs(self, thread_id: str) -> Iterator[Pair]:
+    def _read_pairs(self, thread_id: str) -> Iterator[Pair]:
         self._check_open()
-        path = self._path(thread_id)
+        path = self._build_path(thread_id)
         with _translate_errors():
             try:
                 file = path.open("rb")
@@ -166,10 +166,10 @@ class FileSaver(Saver):
                     if not (line := file.readline()):
                         return
 
-    def _path(self, thread_id: str) -> Path:
+    def _build_path(self, thread_id: str) -> Path:
         return self._folder / f"{build_file_name(thread_id)}{SUFFIX}"
 
-    def _now(self) -> int:
+    def _read_clock(self) -> int:
         return time.time_ns() // 1_000 if self._clock is None else to_micros(self._clock())
 
     def _sync_folder(self) -> None:

@@ -65,7 +65,7 @@ class LangGraphSaver(Saver):
         return self._claims.list_threads(stage)
 
     def release(self, thread_id: str) -> None:
-        texts = self._text_threads(thread_id)
+        texts = self._list_text_threads(thread_id)
         self._claims.release(thread_id)
         for text_thread in texts:
             self._delete_text(text_thread)
@@ -76,7 +76,7 @@ class LangGraphSaver(Saver):
 
     def _append(self, checkpoint: Checkpoint, claim: Callable[[Checkpoint], None]) -> None:
         thread_id = checkpoint.thread_id
-        before = self._text_threads(thread_id)
+        before = self._list_text_threads(thread_id)
         text_thread = f"placet:{build_file_name(thread_id)}:{checkpoint.rev}:{secrets.token_hex(8)}"
         self._write(text_thread, checkpoint.to_json())
         try:
@@ -94,16 +94,16 @@ class LangGraphSaver(Saver):
             raise
         # The checkpoint is valid from here on: failing to delete old texts is not an error.
         with suppress(Unavailable):
-            for earlier in before - self._text_threads(thread_id):
+            for earlier in before - self._list_text_threads(thread_id):
                 self._delete_text(earlier)
 
-    def _text_threads(self, thread_id: str) -> set[str]:
-        return {_text_thread_of(claim) for claim in self._claims.list_checkpoints(thread_id)}
+    def _list_text_threads(self, thread_id: str) -> set[str]:
+        return {_find_text_thread_of(claim) for claim in self._claims.list_checkpoints(thread_id)}
 
     def _with_text(self, claim: SavedCheckpoint) -> SavedCheckpoint | None:
         """Return the checkpoint that the claim refers to; None if its text was deleted meanwhile."""
         with _translate_errors():
-            found = self._checkpointer.get_tuple(_config(_text_thread_of(claim)))
+            found = self._checkpointer.get_tuple(_config(_find_text_thread_of(claim)))
         text = None if found is None else found.checkpoint["channel_values"].get(CHANNEL)
         if text is None:  # the checkpointer may be deleting it
             return None
@@ -141,5 +141,5 @@ def _config(text_thread: str) -> Any:
     return {"configurable": {"thread_id": text_thread, "checkpoint_ns": ""}}
 
 
-def _text_thread_of(claim: SavedCheckpoint) -> str:
+def _find_text_thread_of(claim: SavedCheckpoint) -> str:
     return str(claim.checkpoint.messages[0][TEXT_THREAD])

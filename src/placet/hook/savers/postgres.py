@@ -142,7 +142,7 @@ class PostgresSaver(Saver):
             raise Unavailable(f"PostgreSQL cannot be used: {reason}") from error
 
     def get(self, thread_id: str) -> SavedCheckpoint | None:
-        for row in self._rows(SELECT_NEWEST, (_key(thread_id),)):
+        for row in self._read_rows(SELECT_NEWEST, (_build_key(thread_id),)):
             return _saved_checkpoint_from_row(thread_id, row)
         return None
 
@@ -152,32 +152,33 @@ class PostgresSaver(Saver):
 
     def claim(self, checkpoint: Checkpoint, *, lease_for: timedelta) -> None:
         if not self._append(CLAIM, checkpoint, lease_for):
-            leased = self._rows(IS_LEASED, (checkpoint.rev, _key(checkpoint.thread_id)))
+            leased = self._read_rows(IS_LEASED, (checkpoint.rev, _build_key(checkpoint.thread_id)))
             raise ThreadBusy if leased and leased[0][0] else CheckpointConflict
 
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         with self._connection() as connection:
-            if not connection.execute(RENEW, (lease_for, _key(thread_id), rev)).rowcount:
+            if not connection.execute(RENEW, (lease_for, _build_key(thread_id), rev)).rowcount:
                 raise CheckpointConflict
 
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         return [
-            _saved_checkpoint_from_row(thread_id, row) for row in self._rows(SELECT_ALL, (_key(thread_id),))
+            _saved_checkpoint_from_row(thread_id, row)
+            for row in self._read_rows(SELECT_ALL, (_build_key(thread_id),))
         ]
 
     def list_threads(self, stage: Stage) -> Sequence[str]:
-        return [decode_thread_id(bytes(key)) for (key,) in self._rows(SELECT_THREADS, (stage,))]
+        return [decode_thread_id(bytes(key)) for (key,) in self._read_rows(SELECT_THREADS, (stage,))]
 
     def release(self, thread_id: str) -> None:
         with self._connection() as connection:
-            connection.execute(FORGET, (_key(thread_id),))
+            connection.execute(FORGET, (_build_key(thread_id),))
 
     def close(self) -> None:
         self._pool.close()
 
     def _append(self, move: str, checkpoint: Checkpoint, lease_for: timedelta | None) -> bool:
         parameters = {
-            "key": _key(checkpoint.thread_id),
+            "key": _build_key(checkpoint.thread_id),
             "thread_id": encode_thread_id(checkpoint.thread_id),
             "rev": checkpoint.rev,
             "stage": checkpoint.stage,
@@ -186,10 +187,10 @@ class PostgresSaver(Saver):
             "count": self._retain.count,
             "age": self._retain.age,
         }
-        ((moved, _),) = self._rows(BEGIN if checkpoint.rev == 1 else move, parameters)
+        ((moved, _),) = self._read_rows(BEGIN if checkpoint.rev == 1 else move, parameters)
         return bool(moved)
 
-    def _rows(self, query: str, parameters: Any) -> Sequence[Any]:
+    def _read_rows(self, query: str, parameters: Any) -> Sequence[Any]:
         with self._connection() as connection:
             return connection.execute(query, parameters).fetchall()
 
@@ -263,7 +264,7 @@ def _connection_problem(conninfo: str, error: BaseException | None) -> str:
     return str(error).partition("\n")[0]
 
 
-def _key(thread_id: str) -> bytes:
+def _build_key(thread_id: str) -> bytes:
     """Return a key of fixed length: an index takes no key longer than a third of a page."""
     return bytes.fromhex(digest_thread_id(thread_id))
 

@@ -111,7 +111,7 @@ class RedisSaver(Saver):
         self._read_script = self._client.register_script(READ)
 
     def get(self, thread_id: str) -> SavedCheckpoint | None:
-        rows = self._rows(thread_id, 1)
+        rows = self._read_rows(thread_id, 1)
         if rows and None in rows[0]:
             raise Unavailable(
                 f"Redis has evicted the text of thread {thread_id!r}; release it, and set noeviction."
@@ -127,14 +127,14 @@ class RedisSaver(Saver):
     def renew(self, thread_id: str, rev: int, *, lease_for: timedelta) -> None:
         with self._translate_errors():
             answer = self._renew_script(
-                keys=self._keys(thread_id)[:1], args=[rev, duration_to_micros(lease_for)]
+                keys=self._build_keys(thread_id)[:1], args=[rev, duration_to_micros(lease_for)]
             )
         _check_answer(answer)
 
     def list_checkpoints(self, thread_id: str) -> Sequence[SavedCheckpoint]:
         return [
             _saved_checkpoint_from_row(thread_id, row)
-            for row in self._rows(thread_id, ALL)
+            for row in self._read_rows(thread_id, ALL)
             if None not in row
         ]
 
@@ -145,7 +145,7 @@ class RedisSaver(Saver):
 
     def release(self, thread_id: str) -> None:
         with self._translate_errors(), self._client.pipeline(transaction=True) as together:
-            together.delete(*self._keys(thread_id))
+            together.delete(*self._build_keys(thread_id))
             for stage in STAGES:
                 together.zrem(self._index(stage), encode_thread_id(thread_id))
             together.execute()
@@ -157,7 +157,7 @@ class RedisSaver(Saver):
 
     def _append(self, checkpoint: Checkpoint, lease_for: timedelta | None, *, claiming: bool = False) -> None:
         others = [self._index(stage) for stage in STAGES if stage != checkpoint.stage]
-        keys = [*self._keys(checkpoint.thread_id), self._index(checkpoint.stage), *others]
+        keys = [*self._build_keys(checkpoint.thread_id), self._index(checkpoint.stage), *others]
         given: Sequence[bytes | str | int] = [
             encode_thread_id(checkpoint.thread_id),
             checkpoint.rev,
@@ -173,14 +173,14 @@ class RedisSaver(Saver):
             answer = self._append_script(keys=keys, args=given)
         _check_answer(answer)
 
-    def _rows(self, thread_id: str, count: int) -> Sequence[Any]:
+    def _read_rows(self, thread_id: str, count: int) -> Sequence[Any]:
         """Return rev, stage, time, text and lease of the newest checkpoints; None for evicted values."""
         with self._translate_errors():
-            found: Any = self._read_script(keys=self._keys(thread_id), args=[count])
+            found: Any = self._read_script(keys=self._build_keys(thread_id), args=[count])
         rows = [found[start : start + COLUMNS] for start in range(1, len(found), COLUMNS)]
         return [[*row, 0 if index else int(found[0])] for index, row in enumerate(rows)]
 
-    def _keys(self, thread_id: str) -> Sequence[bytes]:
+    def _build_keys(self, thread_id: str) -> Sequence[bytes]:
         key = encode_thread_id(thread_id)
         return [self._prefix + b"thread:" + key, self._prefix + b"texts:" + key]
 

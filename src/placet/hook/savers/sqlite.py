@@ -144,7 +144,7 @@ class SqliteSaver(Saver):
 
         If not `synced`, it is on disk with the next synced write.
         """
-        now, rev, stage = self._now(), checkpoint.rev, checkpoint.stage
+        now, rev, stage = self._read_clock(), checkpoint.rev, checkpoint.stage
         key = encode_thread_id(checkpoint.thread_id)
         step = (
             key,
@@ -170,7 +170,9 @@ class SqliteSaver(Saver):
     def hold(self, thread_id: str, rev: int, lease_for: timedelta, *, synced: bool = True) -> None:
         """Extend the lease, as `renew`."""
         if not self._write(
-            RENEW, (self._now() + duration_to_micros(lease_for), encode_thread_id(thread_id), rev), synced
+            RENEW,
+            (self._read_clock() + duration_to_micros(lease_for), encode_thread_id(thread_id), rev),
+            synced,
         ):
             raise CheckpointConflict
 
@@ -181,7 +183,7 @@ class SqliteSaver(Saver):
     def _is_held(self, key: bytes, now: int) -> bool:
         return any(lease is not None and lease > now for *_, lease in self._read(SELECT_NEWEST, (key,)))
 
-    def _now(self) -> int:
+    def _read_clock(self) -> int:
         return time.time_ns() // 1_000 if self._clock is None else to_micros(self._clock())
 
     def _reset(self) -> None:

@@ -90,7 +90,7 @@ class AuditLog:
         is_agent = subscription.source.kind == "agent"
         return _build_row(
             AuditEvent(
-                event_id=self._id(stamp),
+                event_id=self._generate_id(stamp),
                 tenant_id=subscription.tenant,
                 audit_type=type,
                 transport=fields.get("transport"),
@@ -120,7 +120,7 @@ class AuditLog:
         Write it in the transaction of the change (`ConfigStore.change_records`).
         """
         stamp = self.stamp()
-        event_id = self._id(stamp)
+        event_id = self._generate_id(stamp)
         return _build_row(
             AuditEvent(
                 event_id=event_id,
@@ -162,7 +162,7 @@ class AuditLog:
         """Write what is queued and accept no more. What cannot be written in time is lost and logged."""
         await self.queue.aclose()
 
-    def _id(self, stamp: EventStamp) -> str:
+    def _generate_id(self, stamp: EventStamp) -> str:
         micros = int(stamp.at.timestamp() * 1_000_000)
         return f"evt_{micros << 24 | stamp.number & 0xFFFFFF:020x}{self._process}"
 

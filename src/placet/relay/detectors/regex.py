@@ -254,14 +254,16 @@ class PreparedPatterns(InlineRules):
             return scan
         timed = self._list_timed(wanted)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._scan, pieces, wanted, timed, self._deadline())
+        return await loop.run_in_executor(
+            self._threads, self._scan, pieces, wanted, timed, self._compute_deadline()
+        )
 
     def scan_inline(self, pieces: Sequence[Scannable], wanted: frozenset[int] | None = None) -> Scan | None:
         """Return the scan of a short message that needs no thread; None for any other message."""
         if (self._timed and self._list_timed(wanted)) or not self._is_short(pieces):
             return None
         started = time.thread_time()  # CPU time, because wall time depends on the load of the machine
-        scan = CLEAN if self._is_clean(pieces) else self._scan(pieces, wanted, [], self._deadline())
+        scan = CLEAN if self._is_clean(pieces) else self._scan(pieces, wanted, [], self._compute_deadline())
         if time.thread_time() - started > INLINE_WITHIN_S:
             self._inline = 0
         return scan
@@ -290,7 +292,7 @@ class PreparedPatterns(InlineRules):
     def _list_timed(self, wanted: frozenset[int] | None) -> list[int]:
         return self._timed if wanted is None else [number for number in self._timed if number in wanted]
 
-    def _deadline(self) -> float:
+    def _compute_deadline(self) -> float:
         return time.monotonic() + self._within_s * 0.8  # leaves time to return matches before the timeout
 
     def _is_short(self, pieces: Sequence[Scannable]) -> bool:

@@ -182,7 +182,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
     def build_events(self, audit_log: AuditLog, hold: HoldRow) -> list[AuditRow]:
         """Return the audit events of a new hold."""
         build_event = partial(
-            self._event,
+            self._build_event,
             audit_log,
             action="HUMAN_REVIEW_REQUIRED",
             task_id=hold.task_id,
@@ -205,7 +205,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
     def build_backlog_event(self, audit_log: AuditLog, limit: int) -> AuditRow:
         """Return the audit event of a message that was refused because of the limit of pending holds."""
         known, policy = self.target.task, self.hold_reason.policy
-        return self._event(
+        return self._build_event(
             audit_log,
             "HITL",
             f"A message that needs approval is refused: the caller has {limit:,} pending holds, the limit.",
@@ -222,7 +222,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
     def _reason_metadata(self) -> dict[str, str]:
         return {"detectionSource": self.detection_source, "leg": self.frozen.frame.leg.value}
 
-    def _event(self, audit_log: AuditLog, type: str, message: str, **fields: Any) -> AuditRow:
+    def _build_event(self, audit_log: AuditLog, type: str, message: str, **fields: Any) -> AuditRow:
         request = self.request
         return audit_log.build_event(
             type,

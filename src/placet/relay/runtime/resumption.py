@@ -110,7 +110,7 @@ class HeldMessageForwarder:
         if isinstance(step, Answered):
             return step
         call = get_forwarded_call(step)
-        url = await self._url_for(exchange, call)
+        url = await self._build_url_for(exchange, call)
         try:
             async with asyncio.timeout(calls.limits.call_for.total_seconds()):
                 reply = await self._call_agent(exchange, call, url, on_task_id)
@@ -137,7 +137,7 @@ class HeldMessageForwarder:
         """Return a dialect that the agent supports, `preferred` if possible."""
         return await self._calls.choose_dialect(sink, preferred)
 
-    async def _url_for(self, exchange: Exchange, call: A2ACall) -> URL:
+    async def _build_url_for(self, exchange: Exchange, call: A2ACall) -> URL:
         """Return the agent's URL for this call.
 
         A failure to read the agent's card is raised without its cause, because nothing was sent yet.

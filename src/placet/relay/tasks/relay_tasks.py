@@ -233,7 +233,7 @@ async def add_relay_tasks(
     tasks = reply.result.get("tasks")
     if not isinstance(tasks, list):
         return reply
-    listed = [await _view_listed_task(relay_tasks, subscription, call, task) for task in tasks]
+    listed = [await _build_listed_view(relay_tasks, subscription, call, task) for task in tasks]
     listed_ids = {task.get("id") for task in listed if isinstance(task, dict)}
     added = [
         task
@@ -249,7 +249,7 @@ async def add_relay_tasks(
     return replace(reply, document=document)
 
 
-async def _view_listed_task(
+async def _build_listed_view(
     relay_tasks: RelayTasks, subscription: Subscription, call: A2ACall, listed: Any
 ) -> Any:
     """Return a listed task as the caller may see it."""

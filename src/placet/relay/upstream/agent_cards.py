@@ -123,7 +123,7 @@ class AgentCardCache:
     def build_public_card(self, agent: RegisteredAgent, card: Json) -> Json:
         """Return a card of this agent as callers see it."""
         found = rewrite_card(
-            card, self._address(agent.id), serves=lambda one: self._target(agent, one) is not None
+            card, self._address(agent.id), serves=lambda one: self._find_target(agent, one) is not None
         )
         grpc = self._get_grpc_address()
         return found if grpc is None else add_grpc_interface(found, grpc, agent.id)
@@ -164,7 +164,7 @@ class AgentCardCache:
         return entry
 
     def _build_entry(self, agent: RegisteredAgent, card: Json) -> CachedCard:
-        found = [(one, self._target(agent, one)) for one in list_interfaces(card)]
+        found = [(one, self._find_target(agent, one)) for one in list_interfaces(card)]
         interfaces = tuple(
             AgentInterface(dialect=one.dialect, url=target.url.rstrip("/"), tenant=one.tenant)
             for one, target in found
@@ -205,7 +205,7 @@ class AgentCardCache:
             raise A2AError("agent_response", "The agent's card is not JSON.")
         return response.status, body
 
-    def _target(self, agent: RegisteredAgent, interface: AgentInterface) -> ParsedTarget | None:
+    def _find_target(self, agent: RegisteredAgent, interface: AgentInterface) -> ParsedTarget | None:
         """Return the target of an interface; None if its origin is not that of the registered agent.
 
         The agent writes its card, and the card must not direct the relay's credentials elsewhere.

@@ -165,7 +165,7 @@ class ApprovalProxy:
         It runs when its client makes it again, or at once if the client is waiting.
         """
         require_text("key", key, "the thread_id of an interruption, as in answer(key, feedback)")
-        return self._gate("").answer(key, feedback, schemas=self._schemas())
+        return self._gate("").answer(key, feedback, schemas=self._list_schemas())
 
     def purge(self, older_than: timedelta = RETAIN_FOR) -> None:
         """Delete calls that are over, and decisions and outcomes that were never collected."""
@@ -304,7 +304,7 @@ class ApprovalProxy:
         """Return the interruption with new decisions; if the review server is unavailable, without."""
         key = interruption.thread_id
         try:
-            return await self._run_blocking(gate.answer, key, None, schemas=self._schemas())
+            return await self._run_blocking(gate.answer, key, None, schemas=self._list_schemas())
         except (Unavailable, CheckpointConflict) as error:
             logger.warning("poll_failed call=%s", key, exc_info=error)
             return interruption
@@ -459,7 +459,7 @@ class ApprovalProxy:
             self._gates.pop(next(iter(self._gates)))
         return self._gates.setdefault(name, self._gate_for(name))
 
-    def _schemas(self) -> dict[str, Any]:
+    def _list_schemas(self) -> dict[str, Any]:
         return {name: tool.input_schema for name, tool in self._upstream.tools.items()}
 
     async def _run_blocking(self, method: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:

@@ -239,16 +239,16 @@ class ReviewLinkPrompt:
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         else:
             await asyncio.sleep(seconds)
-        return self._user_action() not in ("decline", "cancel")
+        return self._describe_user_action() not in ("decline", "cancel")
 
     @property
     def failed(self) -> bool:
         """Whether the client could not show the link."""
-        return self._request is not None and self._request.done() and self._user_action() is None
+        return self._request is not None and self._request.done() and self._describe_user_action() is None
 
     async def complete(self) -> None:
         """Tell the client that the link is no longer needed."""
-        if self._user_action() == "accept":
+        if self._describe_user_action() == "accept":
             with suppress(MCPError):
                 await self._session.send_elicit_complete(self._id)
 
@@ -257,7 +257,7 @@ class ReviewLinkPrompt:
         if self._request is not None:
             self._request.cancel()
 
-    def _user_action(self) -> str | None:
+    def _describe_user_action(self) -> str | None:
         done = self._request
         if done is None or not done.done() or done.cancelled() or done.exception() is not None:
             return None
@@ -298,7 +298,7 @@ def build_waiting_result(
     if until:
         parts.append(f"The decision is due by {until}.")
     about = {"interruption": waiting.id, "thread_id": waiting.thread_id, "case_id": case.get("case_id")}
-    return _error(" ".join(parts), _meta={WAITING_META: about})
+    return _build_error(" ".join(parts), _meta={WAITING_META: about})
 
 
 def build_held_result(error: PlacetError) -> CallToolResult:
@@ -306,13 +306,13 @@ def build_held_result(error: PlacetError) -> CallToolResult:
     if isinstance(error, CaseNotOpened):
         why = getattr(error.__cause__, "message", error.message)
         advice = "Do not repeat it unchanged."
-        return _error(
+        return _build_error(
             f"This call cannot be reviewed, so it does not run: {why} {advice}",
             _meta={HELD_META: error.code},
         )
     is_explained = isinstance(error, ThreadBusy | NothingToResume)
     text = error.message if is_explained else f"This call is held and has not run: {error.message}"
-    return _error(text, _meta={HELD_META: error.code})
+    return _build_error(text, _meta={HELD_META: error.code})
 
 
 def is_connection_closed(error: MCPError) -> bool:
@@ -323,27 +323,27 @@ def is_connection_closed(error: MCPError) -> bool:
 def build_failure_result(error: Exception) -> CallToolResult:
     """Return a result for an upstream server that did not respond, or not with a result."""
     if isinstance(error, ValidationError):
-        return _error(
+        return _build_error(
             "The upstream MCP server sent an invalid response; the call may have run:"
             f" {_first_problem(error)}"
         )
     if isinstance(error, MCPError) and is_connection_closed(error):
-        return _error(
+        return _build_error(
             "The upstream MCP server stopped. Whether the call took effect is unknown, and it was not"
             " repeated. Check before you repeat it; the server is started again then."
         )
-    return _error(f"The upstream MCP server refused the call: {error}")
+    return _build_error(f"The upstream MCP server refused the call: {error}")
 
 
 def build_interrupted_result() -> CallToolResult:
     """Return what is stored for a call that its client cancelled while it ran."""
-    return _error(_INTERRUPTED)
+    return _build_error(_INTERRUPTED)
 
 
 def build_decision_result(decided: ToolFeedback, said: str, tool: Tool | None) -> CallToolResult:
     """Return a reviewer's response in the tool's place; a rejection is an error."""
     if decided.result is not FeedbackResult.RESPONDED:
-        return _error(said)
+        return _build_error(said)
     return _build_fitting_result([TextContent(text=said)], said, tool)
 
 
@@ -373,7 +373,7 @@ def decode_result(stored: str) -> CallToolResult:
     with suppress(ValidationError):
         return CallToolResult.model_validate_json(stored)
     known = stored in (OUTCOME_UNKNOWN, _TOO_LARGE)
-    return _error(stored if known else f"This call does not run again. {stored}")
+    return _build_error(stored if known else f"This call does not run again. {stored}")
 
 
 def _build_fitting_result(content: list[Any], said: str | None, tool: Tool | None) -> CallToolResult:
@@ -397,7 +397,7 @@ def _candidate_structures(said: str | None) -> list[Any]:
     return [{"result": said}]
 
 
-def _error(text: str, **named: Any) -> CallToolResult:
+def _build_error(text: str, **named: Any) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)], is_error=True, **named)
 
 

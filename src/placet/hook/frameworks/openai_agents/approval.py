@@ -235,7 +235,7 @@ class OpenAIAgentsApproval(ApprovalRuns[Agent[Any], OpenAIOutcome]):
         with unwrap_hook_errors(), _run_context(step[0]):
             return await Runner.run(agent, given, **options)
 
-    async def _events(
+    async def _run_events(
         self, agent: Agent[Any], options: dict[str, Any], step: Any
     ) -> AsyncGenerator[Any, None]:
         given, options = await self._prepare_input(agent, options, *step)

@@ -305,7 +305,7 @@ class PydanticAIApproval(AbstractCapability[Any], ApprovalRuns[AnyAgent, Pydanti
     def _run(self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]) -> Awaitable[Any]:
         return agent.run(**_merge_options(step, options))
 
-    async def _events(
+    async def _run_events(
         self, agent: AnyAgent, options: dict[str, Any], step: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
         async with agent.run_stream_events(**_merge_options(step, options)) as events:

@@ -289,11 +289,11 @@ def approval_from_hold(
         created_at=hold.created_at,
         completed_at=body.done_at,
         failure=body.failure,
-        resolution=_view_resolution(body.resolution),
+        resolution=_build_resolution_view(body.resolution),
     )
 
 
-def _view_resolution(resolution: Resolution | None) -> ApprovalResolution | None:
+def _build_resolution_view(resolution: Resolution | None) -> ApprovalResolution | None:
     if resolution is None:
         return None
     return ApprovalResolution(

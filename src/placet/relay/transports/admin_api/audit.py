@@ -210,7 +210,7 @@ class AuditApi(HttpApi):
         found, total = await self._store.list_traces(
             request.member.tenant, audit_filter, page=query.page, size=query.size
         )
-        return query.make_page([_view_trace(trace) for trace in found], total)
+        return query.make_page([_build_trace_view(trace) for trace in found], total)
 
     @audit.declare(OPERATIONS["getTrace"], reply=TraceDetail, errors=(CaseNotFound,))
     async def trace(self, request: RelayRequest) -> TraceDetail:
@@ -229,7 +229,7 @@ class AuditApi(HttpApi):
             end_time=ended_at,
             total_duration_micros=_count_micros(started_at, ended_at),
             step_count=total,
-            steps=tuple(_view_step(event, started_at) for event in events),
+            steps=tuple(_build_step_view(event, started_at) for event in events),
         )
 
     @audit.declare(
@@ -290,7 +290,7 @@ def _parse_types(value: str | None) -> tuple[str, ...]:
     return types
 
 
-def _view_trace(trace: Trace) -> TraceView:
+def _build_trace_view(trace: Trace) -> TraceView:
     return TraceView(
         correlation_id=trace.correlation_id,
         start_time=trace.began_at,
@@ -300,7 +300,7 @@ def _view_trace(trace: Trace) -> TraceView:
     )
 
 
-def _view_step(event: _StoredEvent, started_at: datetime) -> TraceStep:
+def _build_step_view(event: _StoredEvent, started_at: datetime) -> TraceStep:
     return TraceStep(
         **{name: getattr(event, name) for name in EventSummary.__struct_fields__},
         offset_micros=_count_micros(started_at, event.sent_at),
@@ -353,7 +353,7 @@ class TenantApi(HttpApi):
     @audit.declare(OPERATIONS["getTenant"], reply=TenantView)
     async def get_tenant(self, request: RelayRequest) -> TenantView:
         """Get the retention of the audit log."""
-        return self._view(request.member.tenant)
+        return self._build_view(request.member.tenant)
 
     @audit.declare(
         OPERATIONS["changeTenant"],
@@ -374,9 +374,9 @@ class TenantApi(HttpApi):
         await self._retention.save(
             request.member, policy, self._audit_log, check=lambda rev: check_if_match(request.if_match, rev)
         )
-        return self._view(request.member.tenant)
+        return self._build_view(request.member.tenant)
 
-    def _view(self, tenant: str) -> TenantView:
+    def _build_view(self, tenant: str) -> TenantView:
         policy, is_in_settings = self._retention.get_policy(tenant), self._retention.is_in_settings(tenant)
         return TenantView(
             tenant_id=tenant,

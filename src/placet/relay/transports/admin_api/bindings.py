@@ -282,7 +282,7 @@ class BindingApi(HttpApi):
                 )
             return binding
 
-        return await self._view(request, await self._records.create(request, binding.id, plan))
+        return await self._build_view(request, await self._records.create(request, binding.id, plan))
 
     @bindings.declare(OPERATIONS["listPolicyBindings"], query=BindingQuery, reply=Page[BindingView])
     async def list_bindings(self, request: RelayRequest) -> Page[BindingView]:
@@ -291,7 +291,7 @@ class BindingApi(HttpApi):
         snapshot = await self._policy_repository.get_snapshot(request.member.tenant)
         found = [held for held in snapshot.bindings.values() if _matches_binding(held.value, query)]
         page = query.cut_page(sorted(found, key=lambda held: held.value.order))
-        views = [await self._view(request, held) for held in page.content]
+        views = [await self._build_view(request, held) for held in page.content]
         return query.make_page(views, page.total_elements)
 
     @bindings.declare(
@@ -324,7 +324,7 @@ class BindingApi(HttpApi):
     async def get(self, request: RelayRequest) -> BindingView:
         """Get a binding."""
         snapshot = await self._policy_repository.get_snapshot(request.member.tenant)
-        return await self._view(request, self._records.get(snapshot, request, request.path["id"]))
+        return await self._build_view(request, self._records.get(snapshot, request, request.path["id"]))
 
     @bindings.declare(
         OPERATIONS["updatePolicyBinding"],
@@ -339,14 +339,14 @@ class BindingApi(HttpApi):
         def plan(snapshot: PolicySnapshot, before: Binding) -> Binding:
             return create_binding(draft, binding_id=before.id, now=before.created_at)
 
-        return await self._view(request, await self._records.update(request, request.path["id"], plan))
+        return await self._build_view(request, await self._records.update(request, request.path["id"], plan))
 
     @bindings.declare(OPERATIONS["deletePolicyBinding"], errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
         """Delete a binding. Its policies no longer apply."""
         await self._records.remove(request, request.path["id"])
 
-    async def _view(self, request: RelayRequest, held: Versioned[Binding]) -> BindingView:
+    async def _build_view(self, request: RelayRequest, held: Versioned[Binding]) -> BindingView:
         """Return the binding with the agents and callers in it that do not exist.
 
         They are reported and not rejected, because they may be registered later.

@@ -120,12 +120,12 @@ class PolicyApi(HttpApi):
         found = [
             versions for versions in (*stored, *from_settings.values()) if _matches(versions[-1].value, query)
         ]
-        return query.cut_page(found).map(lambda versions: self._view(request, versions))
+        return query.cut_page(found).map(lambda versions: self._build_view(request, versions))
 
     @policies.declare(OPERATIONS["getPolicy"], reply=PolicyView, errors=(CaseNotFound,))
     async def get_policy(self, request: RelayRequest) -> PolicyView:
         """Get the newest version of a policy, also of a retired one."""
-        return self._view(request, await self._find_versions(request))
+        return self._build_view(request, await self._find_versions(request))
 
     @policies.declare(OPERATIONS["updatePolicy"], body=PolicyRequest, reply=PolicyView, errors=CHANGE_ERRORS)
     async def update(self, request: RelayRequest) -> PolicyView:
@@ -178,7 +178,7 @@ class PolicyApi(HttpApi):
         query = request.read_query(PageQuery)
         versions = await self._find_versions(request)
         indexes = list(reversed(range(len(versions))))
-        return query.cut_page(indexes).map(lambda index: self._view(request, versions, index))
+        return query.cut_page(indexes).map(lambda index: self._build_view(request, versions, index))
 
     @policies.declare(OPERATIONS["getPolicyVersion"], reply=PolicyView, errors=(CaseNotFound,))
     async def version(self, request: RelayRequest) -> PolicyView:
@@ -186,7 +186,7 @@ class PolicyApi(HttpApi):
         versions = await self._find_versions(request)
         for index, stored in enumerate(versions):
             if stored.value.policy.version == request.path["version"]:
-                return self._view(request, versions, index)
+                return self._build_view(request, versions, index)
         raise CaseNotFound("Policy version not found.")
 
     async def _parse_draft(self, request: RelayRequest) -> PolicyDraft:
@@ -195,7 +195,7 @@ class PolicyApi(HttpApi):
         await asyncio.to_thread(self._detectors.check, draft)  # a pattern may take a while to compile
         return draft
 
-    def _view(self, request: RelayRequest, versions: PolicyVersions, index: int = -1) -> PolicyView:
+    def _build_view(self, request: RelayRequest, versions: PolicyVersions, index: int = -1) -> PolicyView:
         from_settings = self._policy_repository.list_settings_policies(request.member.tenant)
         is_in_settings = versions[-1].value.policy.policy_id in from_settings
         return view_policy(versions, index, origin="settings" if is_in_settings else "store")

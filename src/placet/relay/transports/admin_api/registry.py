@@ -146,7 +146,7 @@ class AgentsApi(HttpApi):
     @agents.declare(OPERATIONS["listAgents"], query=PageQuery, reply=Page[AgentView])
     async def list_agents(self, request: RelayRequest) -> Page[AgentView]:
         """List the agents of a tenant."""
-        return await self._records.list_page(request, self._view)
+        return await self._records.list_page(request, self._build_view)
 
     @agents.declare(
         OPERATIONS["registerAgent"], created=True, body=AgentRequest, reply=AgentView, errors=(RelayConflict,)
@@ -158,12 +158,12 @@ class AgentsApi(HttpApi):
         entry = await self._records.create_entry(
             request, draft.agent_id, agent, lambda _: check_credential_change(member, agent)
         )
-        return self._view(entry)
+        return self._build_view(entry)
 
     @agents.declare(OPERATIONS["getAgent"], reply=AgentView, errors=(CaseNotFound,))
     async def get(self, request: RelayRequest) -> AgentView:
         """Get an agent."""
-        return self._view(await self._records.get_entry(request, request.path["agentId"]))
+        return self._build_view(await self._records.get_entry(request, request.path["agentId"]))
 
     @agents.declare(
         OPERATIONS["changeAgent"], body=AgentDraft, reply=AgentView, errors=(CaseNotFound, RelayConflict)
@@ -177,7 +177,7 @@ class AgentsApi(HttpApi):
             check_credential_change(member, agent, before)
             return agent
 
-        return self._view(await self._records.update_entry(request, request.path["agentId"], change))
+        return self._build_view(await self._records.update_entry(request, request.path["agentId"], change))
 
     @agents.declare(OPERATIONS["removeAgent"], errors=(CaseNotFound, RelayConflict))
     async def remove(self, request: RelayRequest) -> None:
@@ -198,7 +198,7 @@ class AgentsApi(HttpApi):
             if key[0] == tenant and agent_id in caller.value.agents
         )
 
-    def _view(self, entry: RegistryEntry[AgentSettings]) -> AgentView:
+    def _build_view(self, entry: RegistryEntry[AgentSettings]) -> AgentView:
         registry = entry.snapshot
         return view_entry(
             AgentView,
@@ -344,7 +344,7 @@ class CallersApi(HttpApi):
             for sink in sorted(caller.value.agents)
             if query.source in (None, caller.name) and query.sink in (None, sink)
         ]
-        return query.cut_page(pairs).map(lambda pair: _view_subscription(*pair))
+        return query.cut_page(pairs).map(lambda pair: _build_subscription_view(*pair))
 
     @agents.declare(OPERATIONS["subscribe"], reply=SubscriptionView, errors=CHANGE_ERRORS)
     async def subscribe(self, request: RelayRequest) -> SubscriptionView:
@@ -353,7 +353,7 @@ class CallersApi(HttpApi):
         caller = await self._change_agents(
             request, lambda agents: agents if sink in agents else (*agents, sink)
         )
-        return _view_subscription(caller, sink)
+        return _build_subscription_view(caller, sink)
 
     @agents.declare(OPERATIONS["unsubscribe"], errors=CHANGE_ERRORS)
     async def unsubscribe(self, request: RelayRequest) -> None:
@@ -378,7 +378,7 @@ class CallersApi(HttpApi):
         return await self._records.update_entry(request, request.path["source"], change_caller)
 
 
-def _view_subscription(caller: RegistryEntry[CallerSettings], sink: str) -> SubscriptionView:
+def _build_subscription_view(caller: RegistryEntry[CallerSettings], sink: str) -> SubscriptionView:
     return SubscriptionView(
         source=caller.name,
         source_kind=caller.value.kind,
