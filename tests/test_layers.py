@@ -11,15 +11,15 @@ from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "placet"
-PURE_PACKAGES = ("text", "protocol", "cases", "relay/a2a", "relay/policies")
+PURE_PACKAGES = ("text", "protocol", "cases", "relay/a2a", "relay/policy")
 PURE_FILES = ("relay/exchange.py", "relay/hold.py", "relay/task.py")
 PURE_MODULES = frozenset(
     re.findall(
         r"\S+",
         """
-        __future__ base64 binascii bisect codecs collections dataclasses datetime difflib enum functools
-        hashlib hmac html.entities idna ipaddress itertools json jsonschema_rs math msgspec re re2 rfc8785
-        tomllib typing unicodedata urllib.parse
+        __future__ base64 binascii bisect codecs collections contextlib dataclasses datetime difflib enum
+        functools hashlib hmac html.entities idna ipaddress itertools json jsonschema_rs math msgspec re re2
+        rfc8785 tomllib typing unicodedata urllib.parse
         """,
     )
 )

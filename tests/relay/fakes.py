@@ -4,19 +4,18 @@ from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from placet.ports.detector import Scannable
-from placet.ports.task_store import TaskRow
+from placet.ports.task_store import TaskKey, TaskRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
-from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.exchange import Exchange
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
 from placet.relay.policy.verdict import PASS, PolicyVerdict, QuickCheck
 from placet.relay.task import IdKind, Task, task_from_row
 from placet.relay.tasks.task_repository import TaskWriteOptions
 from placet.relay.tenants import Subscription
-from placet.relay.write_queue import TaskKey
 
 
 class MemoryTaskRepository:
@@ -51,7 +50,7 @@ class PassthroughInspector:
     def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         return QuickCheck.UNWATCHED
 
-    async def inspect(self, leg: Leg, request: InspectionRequest) -> PolicyVerdict:
+    async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:
         return PASS
 
     def plan_stream(self, subscription: Subscription) -> StreamPlan:
@@ -63,14 +62,14 @@ class PassthroughInspector:
         raise AssertionError("no stream has a window")
 
     async def is_stream_clean(
-        self, request: InspectionRequest, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
+        self, exchange: Exchange, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
     ) -> bool:
         raise AssertionError("no stream is withheld")
 
-    async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
+    async def observe_stream(self, exchange: Exchange, replies: Sequence[A2AReply]) -> None:
         raise AssertionError("no stream is observed")
 
     async def inspect_stream(
-        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
+        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
     ) -> PolicyVerdict:
         return PASS

@@ -10,6 +10,8 @@ from placet.ports.audit_store import AuditRow
 
 TaskKind = Literal["task", "context", "webhook", "webhooks"]
 """Tasks and conversations; webhooks by their own ids, and the list of a task's webhooks."""
+TaskKey = tuple[str, str, TaskKind, str]
+"""Tenant, agent, kind and id of a row."""
 
 
 class TaskRow(Struct, frozen=True, kw_only=True):
@@ -21,6 +23,11 @@ class TaskRow(Struct, frozen=True, kw_only=True):
     id: str
     body: bytes
     saved_at: datetime
+
+    @property
+    def key(self) -> TaskKey:
+        """Return what identifies the row."""
+        return (self.tenant, self.agent, self.kind, self.id)
 
 
 class TaskStore(Protocol):

@@ -1,22 +1,27 @@
 """One relayed call over its four legs: what is inspected, held, forwarded and recorded, and in which order.
 
-The functions are generators without side effects. Each yields what is to be done next and receives the
-result; the relay's runtime does it. Nothing reaches the agent or the caller in another way.
+`Exchange` is the call with everything that travels with it. The functions are generators without side
+effects. Each yields what is to be done next and receives the result; the relay's runtime does it. Nothing
+reaches the agent or the caller in another way.
 """
 
-from collections.abc import Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from placet.ports.task_store import TaskKey, TaskRow
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Operation
 from placet.relay.a2a.json_format import Json
-from placet.relay.a2a.reply import A2AReply
-from placet.relay.policy.evaluation import Outcome
+from placet.relay.a2a.reply import A2AReply, digest_message
+from placet.relay.policy.evaluation import Evaluation, Outcome
+from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import MESSAGE_LEGS, Leg
 from placet.relay.policy.verdict import PolicyVerdict
 from placet.relay.task import Task
+from placet.relay.tenants import Subscription
 
 MessageT = TypeVar("MessageT", A2ACall, A2AReply)
 RELAY_OPERATIONS: frozenset[Operation] = frozenset({"get", "cancel", "subscribe", "send", "stream"})
@@ -25,10 +30,164 @@ REQUEST_FROM_SOURCE, REQUEST_TO_SINK = Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_S
 RESPONSE_FROM_SINK, RESPONSE_TO_SOURCE = Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE
 
 
+class CallWrites:
+    """The task rows that one call has changed and that wait for the audit event of the call."""
+
+    __slots__ = ("is_recorded", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[TaskKey, TaskRow] = {}
+        self.is_recorded = False
+        """Whether the last event of the call is queued, so that later rows need not wait."""
+
+    def add(self, row: TaskRow) -> None:
+        """Keep the newest row of a key for the event of the call."""
+        self.rows[row.key] = row
+
+    def take_rows(self) -> tuple[TaskRow, ...]:
+        """Return the rows that still wait, and keep none."""
+        rows, self.rows = self.rows, {}
+        return (*rows.values(),)
+
+    def finish(self) -> None:
+        """Record that the last event of the call is queued."""
+        self.is_recorded = True
+
+
+class FindingsRecord:
+    """The findings of one call by leg. Inspectors add to it while the call runs."""
+
+    __slots__ = ("findings", "outcome", "unreadable_paths")
+
+    def __init__(self) -> None:
+        self.findings: dict[Leg, tuple[Finding, ...]] = {}
+        self.unreadable_paths: dict[Leg, tuple[str, ...]] = {}
+        self.outcome = Outcome.PASS
+        """The strictest outcome of all legs."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no findings and every outcome is to pass."""
+        return not self.findings and not self.unreadable_paths and self.outcome is Outcome.PASS
+
+    def add(self, leg: Leg, evaluation: Evaluation) -> None:
+        """Add the evaluation of a leg."""
+        if evaluation.findings:
+            self.findings[leg] = (*self.findings.get(leg, ()), *evaluation.findings)
+        if evaluation.unreadable_paths:
+            self.unreadable_paths[leg] = (*self.unreadable_paths.get(leg, ()), *evaluation.unreadable_paths)
+        if evaluation.outcome.strictness > self.outcome.strictness:
+            self.outcome = evaluation.outcome
+
+
+class TaskHandle:
+    """The state of one call that changes while the call is handled."""
+
+    __slots__ = (
+        "forwarded",
+        "inspections",
+        "is_in_background",
+        "released_events",
+        "sent_message",
+        "task_id",
+        "upstream_id",
+        "writes",
+    )
+
+    def __init__(self, task_id: str | None = None, *, writes: CallWrites | None = None) -> None:
+        self.task_id = task_id
+        """The relay's id for the task of the call; None if the relay has not created or held one."""
+        self.writes = writes
+        """The task rows that wait for the audit event of the call; None if rows are written at once."""
+        self.upstream_id: str | None = None
+        """The agent's id for the task."""
+        self.forwarded: str | None = None
+        """The digest of the message as the agent gets it (`digest_message`); None for other operations."""
+        self.sent_message: Json | None = None
+        """The message as the agent gets it."""
+        self.released_events = 0
+        """The number of events of a stream that the caller has got before it was inspected as a whole."""
+        self.inspections = 0
+        """How many inspections are in progress. Each of them may hold the message."""
+        self.is_in_background = False
+        """Whether the call continues after its caller was answered, so that more findings may follow."""
+
+    def assign_task(self, task_id: str) -> None:
+        """Record the relay's id for the task of a call that continues in the background."""
+        self.task_id = task_id
+
+    def link_agent_task(self, agent_task_id: str) -> None:
+        """Record the agent's id for the task."""
+        self.upstream_id = agent_task_id
+
+    def count_released(self, events: int) -> None:
+        """Record how many events of a stream the caller has got before it was inspected as a whole."""
+        self.released_events = events
+
+    def continue_in_background(self) -> None:
+        """Record that the call continues after its caller was answered."""
+        self.is_in_background = True
+
+    @contextmanager
+    def count_inspection(self) -> Iterator[None]:
+        """Count an inspection while it is in progress."""
+        self.inspections += 1
+        try:
+            yield
+        finally:
+            self.inspections -= 1
+
+    def record_sent(self, message: Json) -> str:
+        """Record the message as the agent gets it, and return its digest."""
+        self.sent_message, self.forwarded = message, digest_message(message)
+        return self.forwarded
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """One call with everything that travels with it. The messages on its legs are passed beside it."""
+
+    subscription: Subscription
+    call: A2ACall
+    correlation_id: str
+    headers: Mapping[str, str] = {}
+    """The headers for the agent, including its credentials."""
+    size: int = 0
+    """The number of bytes that the caller sent."""
+    webhook: str | None = None
+    """The relay's webhook for the agent, if the caller wants push notifications."""
+    transport: Literal["GRPC"] | None = None
+    """The caller's transport, if it is not the one of the dialect."""
+    pushed: bool = False
+    """Whether this is a push notification of the agent. The call then only names the task."""
+    after: Leg | None = None
+    """The last leg that a held message has passed; None for a call that was not held."""
+    handle: TaskHandle = field(default_factory=TaskHandle)
+    findings_record: FindingsRecord = field(default_factory=FindingsRecord)
+    """The findings on all legs, for the audit event of the call."""
+
+
 class Answered(Struct, frozen=True):
     """The relay answers the call itself, with this document, and the agent does not."""
 
     document: Json
+
+
+class RelayAnswer(Struct, frozen=True, kw_only=True):
+    """A whole response for the caller."""
+
+    body: bytes
+    content_type: str = "application/json"
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    reply: A2AReply | None = None
+
+
+class AnsweredByRelay(Exception):
+    """The relay answers the call itself, with this document, and the agent does not."""
+
+    def __init__(self, document: Json) -> None:
+        super().__init__("the relay answers the call itself")
+        self.document = document
 
 
 # What is to be done. The last line of each docstring says what the generator receives.

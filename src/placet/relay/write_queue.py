@@ -15,10 +15,9 @@ from typing import Protocol
 
 from placet.errors import Unavailable
 from placet.ports.audit_store import AuditRow, AuditStore
-from placet.ports.task_store import TaskKind, TaskRow, TaskStore
+from placet.ports.task_store import TaskKey, TaskRow, TaskStore
+from placet.relay.exchange import CallWrites
 
-TaskKey = tuple[str, str, TaskKind, str]
-"""Tenant, agent, kind and id of a row."""
 BuildEvent = Callable[[], AuditRow]
 QueuedWrite = tuple[AuditRow | BuildEvent | None, Sequence[TaskRow], int]
 """An event or the function that builds it, the task rows of its transaction, and their size in bytes."""
@@ -42,38 +41,6 @@ log = logging.getLogger("placet.relay.audit")
 
 class RelayWriteStore(TaskStore, AuditStore, Protocol):
     """A store of task rows and audit events."""
-
-
-class CallWrites:
-    """The task rows that one call has changed and that wait for the audit event of the call."""
-
-    __slots__ = ("is_recorded", "queue", "rows")
-
-    def __init__(self) -> None:
-        self.rows: dict[TaskKey, TaskRow] = {}
-        self.queue: WriteQueue | None = None
-        """The queue that the rows were given to."""
-        self.is_recorded = False
-        """Whether the last event of the call is queued, so that later rows need not wait."""
-
-    def add(self, row: TaskRow, queue: "WriteQueue") -> None:
-        """Keep the newest row of a key for the event of the call."""
-        self.queue = queue
-        self.rows[get_key(row)] = row
-
-    def take_rows(self) -> tuple[TaskRow, ...]:
-        """Return the rows that still wait, and keep none."""
-        rows, self.rows = self.rows, {}
-        return (*rows.values(),)
-
-    def finish(self) -> None:
-        """Record that the last event of the call is queued."""
-        self.is_recorded = True
-
-    def discard(self) -> None:
-        """Forget the rows that still wait, because no event of the call will be recorded."""
-        if self.queue is not None:
-            self.queue.discard(self)
 
 
 class WriteQueue:
@@ -119,7 +86,7 @@ class WriteQueue:
         queue is full or closed.
         """
         self.check_capacity()
-        key = get_key(row)
+        key = row.key
         self._unwritten[key] = row
         waits_for = self._calls.get(key)
         if waits_for is None and call is not None and not call.is_recorded:
@@ -127,7 +94,7 @@ class WriteQueue:
         if waits_for is None:
             self._add(None, (row,), _estimate_size(row))
             return True
-        waits_for.add(row, self)
+        waits_for.add(row)
         self._calls[key] = waits_for
         return False
 
@@ -136,7 +103,7 @@ class WriteQueue:
 
         The row is written again, in case an older row of its key is still queued.
         """
-        key = get_key(row)
+        key = row.key
         call = self._calls.pop(key, None)
         if call is not None:
             call.rows.pop(key, None)
@@ -161,7 +128,7 @@ class WriteQueue:
             self.record(build(), call=call)
 
     def discard(self, call: CallWrites) -> None:
-        """Forget the rows of a call that still wait for its event."""
+        """Forget the rows of a call that still wait, because no event of the call will be recorded."""
         for row in self._take(call):
             self._forget(row)
 
@@ -218,15 +185,14 @@ class WriteQueue:
     def _take(self, call: CallWrites) -> Sequence[TaskRow]:
         rows = call.take_rows()
         for row in rows:
-            self._calls.pop(get_key(row), None)
+            self._calls.pop(row.key, None)
         return rows
 
     def _forget(self, row: TaskRow) -> bool:
         """Remove a row from the unwritten ones if it is the newest of its key; return whether it was."""
-        key = get_key(row)
-        if self._unwritten.get(key) is not row:
+        if self._unwritten.get(row.key) is not row:
             return False
-        del self._unwritten[key]
+        del self._unwritten[row.key]
         return True
 
     async def _write(self) -> None:
@@ -307,7 +273,7 @@ class WriteQueue:
     def _notify_saved(self, row: TaskRow) -> None:
         if self._forget(row):
             for listener in self._saved_listeners:
-                listener(get_key(row), row)
+                listener(row.key, row)
 
     def _notify_flushed(self) -> None:
         finished = [done for number, _, done in self._flushes if number <= self._written]
@@ -322,11 +288,6 @@ class WriteQueue:
         for done in failed:
             if not done.done():
                 done.set_exception(error)
-
-
-def get_key(row: TaskRow) -> TaskKey:
-    """Return the key of a row."""
-    return (row.tenant, row.agent, row.kind, row.id)
 
 
 def _estimate_size(row: TaskRow) -> int:

@@ -16,8 +16,8 @@ from placet.ports.identity import Principal
 from placet.relay import write_queue
 from placet.relay.audit.audit_event import AuditEvent
 from placet.relay.audit.audit_log import MAX_ID_LENGTH, AuditLog
+from placet.relay.exchange import Exchange
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
-from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.tenants import Membership
 from placet.relay.write_queue import BATCH, MAX_UNBUILT
 from placet.stores.sqlite.in_memory import InMemorySqliteStore

@@ -20,13 +20,12 @@ from placet.ports.task_store import TaskRow
 from placet.relay import write_queue
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.exchange import CallWrites, Exchange, TaskHandle
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
-from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
 from placet.relay.tasks.access import TaskAccess
-from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tasks.task_repository import StoredTaskRepository
-from placet.relay.write_queue import MAX_RETRY_AFTER, CallWrites, WriteQueue
+from placet.relay.write_queue import MAX_RETRY_AFTER, WriteQueue
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.clock import FakeClock
 from tests.docs.markdown import ROOT

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
@@ -17,10 +17,12 @@ from placet.errors import Unavailable
 from placet.ports.audit_store import AuditRow
 from placet.ports.identity import Principal
 from placet.ports.store import Store
+from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.json_format import build_task, build_task_reply
+from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.exchange import CallWrites, Exchange
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.policy_inspector import PolicyInspector
 from placet.relay.policy.evaluation import Evaluation
@@ -36,7 +38,6 @@ from placet.relay.policy.policy_set import (
 from placet.relay.settings import RelaySettings
 from placet.relay.task_reasons import HitlHeld, reason_to_metadata
 from placet.relay.tenants import PayloadMode
-from placet.relay.write_queue import CallWrites
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from tests.relay.a2a.sdk_agent import serve_app
 from tests.relay.policies.samples import build_binding, build_group
@@ -90,24 +91,36 @@ class MemoryAuditLog(AuditLog):
         return [msgspec.json.decode(row.body) for row in rows if type in (None, row.type)]
 
 
+class HeldMessage(NamedTuple):
+    """What a holder is given."""
+
+    leg: Leg
+    exchange: Exchange
+    message: Any
+    evaluation: Evaluation
+
+
 class MemoryHolder:
     """A holder that notes what it is given, and knows what a test lets pass."""
 
     def __init__(self) -> None:
-        self.held: dict[str, tuple[Leg, InspectionRequest, Evaluation]] = {}
+        self.held: dict[str, HeldMessage] = {}
         self.let_pass: set[str] = set()
         self.observed: dict[str, Evaluation] = {}
 
-    async def report_observed(self, exchange: InspectionRequest, evaluation: Evaluation) -> None:
+    async def report_observed(
+        self, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> None:
         self.observed[exchange.correlation_id] = evaluation
 
     async def hold(
         self,
         leg: Leg,
-        exchange: InspectionRequest,
+        exchange: Exchange,
+        message: A2ACall | A2AReply,
         evaluation: Evaluation,
     ) -> dict[str, Any]:
-        self.held[exchange.correlation_id] = (leg, exchange, evaluation)
+        self.held[exchange.correlation_id] = HeldMessage(leg, exchange, message, evaluation)
         call, decided_by = exchange.call, evaluation.decided_by
         assert decided_by is not None
         reason = HitlHeld(
@@ -115,10 +128,11 @@ class MemoryHolder:
             policy_version=decided_by.policy.version,
             policy_level=decided_by.level.value,
         )
-        task_id = exchange.reply.task_id if exchange.reply is not None else None
+        reply = message if isinstance(message, A2AReply) else None
+        task_id = reply.task_id if reply is not None else None
         built = build_task(
             task_id=task_id or f"held-{exchange.correlation_id}",
-            context_id=(exchange.reply.context_id if exchange.reply else None) or exchange.correlation_id,
+            context_id=(reply.context_id if reply is not None else None) or exchange.correlation_id,
             state="working",
             at=clock.now(),
             dialect=call.dialect,
@@ -126,10 +140,10 @@ class MemoryHolder:
         )
         return build_task_reply(built, call.operation, call.dialect, call.rpc_id)
 
-    async def hold_input_request(self, exchange: InspectionRequest) -> None:
+    async def hold_input_request(self, exchange: Exchange, reply: A2AReply) -> None:
         """Let requests for input go to the caller."""
 
-    async def list_approved(self, exchange: InspectionRequest) -> frozenset[str]:
+    async def list_approved(self, exchange: Exchange, message: A2ACall | A2AReply) -> frozenset[str]:
         return frozenset(digest_text(text) for text in self.let_pass)
 
 

@@ -10,8 +10,8 @@ import msgspec
 from placet.ports.detector import CLEAN, PreparedRules, Rule, Scan, Scannable
 from placet.relay.a2a.call import parse_call
 from placet.relay.detectors.regex import RegexDetector
+from placet.relay.exchange import Exchange
 from placet.relay.inspection.detection_events import MAX_POLICIES, build_detection_events, get_event_type
-from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.policy import Leg, Policy
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from tests.relay.detectors.sample_evaluator import build_evaluator, evaluate_texts
@@ -33,7 +33,7 @@ CALL = parse_call(
         }
     ),
 )
-EXCHANGE = InspectionRequest(
+EXCHANGE = Exchange(
     subscription=Subscription(
         source=RegisteredCaller(name="ada", kind="user"), sink=RegisteredAgent(id="bank", url="")
     ),
@@ -66,7 +66,7 @@ class BlindDetector:
 
 def list_detection_events(policies: list[Policy], text: str, blind: BlindDetector) -> list[dict[str, Any]]:
     found = asyncio.run(evaluate_texts(build_evaluator(policies, RegexDetector(), blind), text))
-    rows = build_detection_events(MemoryAuditLog(), Leg.REQUEST_TO_SINK, EXCHANGE, found)
+    rows = build_detection_events(MemoryAuditLog(), Leg.REQUEST_TO_SINK, EXCHANGE, CALL, found)
     return [msgspec.json.decode(row.body) for row in rows]
 
 

@@ -135,7 +135,7 @@ def test_detector_failure_holds_the_message_even_for_a_log_policy(
 ) -> None:
     answer = call(client, mood, build_text_part("echo hello"), id=f"mood-{mood}").json()
     assert answer["result"]["task"]["metadata"]["relay_reason"] == "HITL_HELD"
-    leg, _, evaluation = relay.holder.held[f"mood-{mood}"]
+    leg, _, _, evaluation = relay.holder.held[f"mood-{mood}"]
     assert (leg, evaluation.outcome) == (Leg.REQUEST_FROM_SOURCE, Outcome.HOLD)
     [event] = relay.trail.of(f"mood-{mood}", "X_MOODY_DETECTION")
     assert event["auditAction"] == "ERROR"
@@ -240,9 +240,8 @@ def test_approved_text_is_not_held_again(relay: InspectedRelay, client: httpx.Cl
     assert "message" in first["result"]  # the agent's words, not the caller's, are looked at on the way back
     answer = call(client, "held", build_text_part(f"echo {SECRET}"), id="approved-1").json()
     assert answer["result"]["task"]["metadata"]["relay_reason"] == "HITL_HELD"
-    _, exchange, _ = relay.holder.held["approved-1"]
-    assert exchange.reply is not None
-    relay.holder.let_pass.update(piece.text for piece in exchange.reply.pieces())
+    held = relay.holder.held["approved-1"]
+    relay.holder.let_pass.update(piece.text for piece in held.message.pieces())
     again = call(client, "held", build_text_part(f"echo {SECRET}"), id="approved-2").json()
     assert "metadata" not in again["result"]["task"]
     assert "approved-2" not in relay.holder.held

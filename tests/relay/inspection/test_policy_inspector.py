@@ -146,17 +146,16 @@ def test_match_split_over_stream_events_is_held_as_one_reply(
     found = callers.call(caller, f"spell {SECRET}", dialect, stream=True)
     assert "SEC" not in found.said
     assert found.events[-1]["task"]["metadata"]["relay_reason"] == "HITL_HELD"
-    _, exchange, evaluation = relay.holder.held[found.correlation_id]
-    assert exchange.reply is not None
-    texts = [piece.text for piece in exchange.reply.pieces()]
-    assert [texts[one.piece][one.start : one.end] for one in evaluation.findings] == [
+    held = relay.holder.held[found.correlation_id]
+    texts = [piece.text for piece in held.message.pieces()]
+    assert [texts[one.piece][one.start : one.end] for one in held.evaluation.findings] == [
         "SEC",
         "RET",
         "-12",
         "34",
     ]
-    assert exchange.reply.final
-    assert found.events[-1]["task"]["id"] == exchange.reply.task_id
+    assert held.message.final
+    assert found.events[-1]["task"]["id"] == held.message.task_id
 
 
 @pytest.mark.parametrize("dialect", BINDINGS, ids="-".join)

@@ -13,10 +13,11 @@ from placet.relay.a2a.call import A2ACall, parse_call
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.exchange import TaskHandle
 from placet.relay.runtime import background_calls
 from placet.relay.runtime.background_calls import LEASE, BackgroundCalls
 from placet.relay.task import Task, TaskStatus
-from placet.relay.tasks.relay_tasks import ABANDONED, RelayTasks, TaskHandle
+from placet.relay.tasks.relay_tasks import ABANDONED, RelayTasks
 from placet.relay.tasks.task_repository import StoredTaskRepository
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.write_queue import WriteQueue

@@ -11,10 +11,10 @@ import pytest
 from placet.http.asgi import BufferedBody
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.exchange import CallWrites
 from placet.relay.task import IdKind, Task
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.transports.http import RelayApp
-from placet.relay.write_queue import CallWrites
 from tests.raw_server import serve_connections
 from tests.relay.fakes import MemoryTaskRepository, PassthroughInspector
 from tests.relay.inspection.inspected_relay import MemoryAuditLog

@@ -14,7 +14,7 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
-from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.exchange import Exchange
 from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import MESSAGE_LEGS, Leg
@@ -37,15 +37,15 @@ CALL = {
     "method": "SendMessage",
     "params": {"message": {"parts": [{"text": "hi"}]}},
 }
-Say = Callable[[Leg, InspectionRequest], PolicyVerdict]
+Say = Callable[[Leg, A2ACall | A2AReply], PolicyVerdict]
 
 
 class RecordingInspector:
     """An inspector that notes what it is asked and says what a test wants."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Leg, InspectionRequest]] = []
-        self.say: Say = lambda leg, exchange: PASS
+        self.asked: list[tuple[Leg, Exchange, A2ACall | A2AReply]] = []
+        self.say: Say = lambda leg, message: PASS
         self.lock = threading.Lock()
 
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
@@ -54,10 +54,10 @@ class RecordingInspector:
     def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
         return QuickCheck.UNSURE
 
-    async def inspect(self, leg: Leg, exchange: InspectionRequest) -> PolicyVerdict:
+    async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:
         with self.lock:
-            self.asked.append((leg, exchange))
-        return self.say(leg, exchange)
+            self.asked.append((leg, exchange, message))
+        return self.say(leg, message)
 
     def plan_stream(self, subscription: Subscription) -> StreamPlan:
         return StreamPlan()
@@ -68,15 +68,15 @@ class RecordingInspector:
         raise AssertionError("no stream has a window")
 
     async def is_stream_clean(
-        self, request: InspectionRequest, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
+        self, exchange: Exchange, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
     ) -> bool:
         raise AssertionError("no stream is withheld")
 
-    async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
+    async def observe_stream(self, exchange: Exchange, replies: Sequence[A2AReply]) -> None:
         raise AssertionError("no stream is observed")
 
     async def inspect_stream(
-        self, leg: Leg, exchange: InspectionRequest, replies: Sequence[A2AReply]
+        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
     ) -> PolicyVerdict:
         raise AssertionError("no stream is withheld")
 
@@ -86,16 +86,20 @@ class AnsweringHolder:
 
     answer: dict[str, Any]
 
-    async def hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> dict[str, Any]:
+    async def hold(
+        self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> dict[str, Any]:
         return self.answer
 
-    async def hold_input_request(self, request: InspectionRequest) -> None:
+    async def hold_input_request(self, exchange: Exchange, reply: A2AReply) -> None:
         raise AssertionError("no agent asks for input")
 
-    async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
+    async def list_approved(self, exchange: Exchange, message: A2ACall | A2AReply) -> frozenset[str]:
         return frozenset()
 
-    async def report_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+    async def report_observed(
+        self, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> None:
         raise AssertionError("no stream is observed")
 
 
@@ -120,7 +124,7 @@ def parts() -> Iterator[tuple[str, RawAgent, RecordingInspector, AnsweringHolder
 def inspector(parts: Any) -> RecordingInspector:
     found: RecordingInspector = parts[2]
     found.asked.clear()
-    found.say = lambda leg, exchange: PASS
+    found.say = lambda leg, message: PASS
     parts[1].behave = answer_with(200, json.dumps(REPLY).encode())
     parts[1].requests.clear()
     return found
@@ -136,10 +140,10 @@ def client(parts: Any) -> Iterator[httpx.Client]:
 def test_call_is_inspected_on_four_legs_in_order(inspector: RecordingInspector, client: httpx.Client) -> None:
     response = client.post("", json=CALL, headers={"X-Correlation-Id": "order-7"})
     assert response.json() == REPLY
-    assert [leg for leg, _ in inspector.asked] == list(MESSAGE_LEGS)
-    assert {exchange.correlation_id for _, exchange in inspector.asked} == {"order-7"}
-    assert {exchange.subscription.source.name for _, exchange in inspector.asked} == {"acme"}
-    assert [exchange.reply is not None for _, exchange in inspector.asked] == [False, False, True, True]
+    assert [leg for leg, _, _ in inspector.asked] == list(MESSAGE_LEGS)
+    assert {exchange.correlation_id for _, exchange, _ in inspector.asked} == {"order-7"}
+    assert {exchange.subscription.source.name for _, exchange, _ in inspector.asked} == {"acme"}
+    assert [isinstance(message, A2AReply) for _, _, message in inspector.asked] == [False, False, True, True]
 
 
 def test_each_stream_event_is_inspected_on_the_response_legs(
@@ -148,7 +152,7 @@ def test_each_stream_event_is_inspected_on_the_response_legs(
     parts[1].behave = write_bytes(STREAM)
     response = client.post("", json=CALL | {"method": "SendStreamingMessage"})
     assert response.text.count("data: ") == 3
-    assert [leg for leg, _ in inspector.asked] == [*list(MESSAGE_LEGS)[:2], *list(MESSAGE_LEGS)[2:] * 3]
+    assert [leg for leg, _, _ in inspector.asked] == [*list(MESSAGE_LEGS)[:2], *list(MESSAGE_LEGS)[2:] * 3]
 
 
 @pytest.mark.parametrize("leg", MESSAGE_LEGS)
@@ -156,7 +160,7 @@ def test_refused_message_is_not_forwarded(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
     refusal = PolicyVerdict(evaluation=Evaluation(outcome=Outcome.BLOCK))
-    inspector.say = lambda asked, exchange: refusal if asked is leg else PASS
+    inspector.say = lambda asked, message: refusal if asked is leg else PASS
     error = client.post("", json=CALL).json()["error"]
     assert (error["code"], error["message"]) == (-32080, "A policy blocked this message.")
     assert bool(parts[1].requests) is (leg in list(MESSAGE_LEGS)[2:])
@@ -166,7 +170,7 @@ def test_refused_message_is_not_forwarded(
 def test_inspection_error_never_becomes_a_pass(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
-    def fail(asked: Leg, exchange: InspectionRequest) -> PolicyVerdict:
+    def fail(asked: Leg, message: A2ACall | A2AReply) -> PolicyVerdict:
         if asked is leg:
             raise RuntimeError("the detector is broken: secret")
         return PASS
@@ -182,11 +186,10 @@ def test_inspection_error_never_becomes_a_pass(
 def test_changed_message_is_forwarded_changed(
     parts: Any, inspector: RecordingInspector, client: httpx.Client, leg: Leg
 ) -> None:
-    def mask(asked: Leg, exchange: InspectionRequest) -> PolicyVerdict:
+    def mask(asked: Leg, message: Any) -> PolicyVerdict:
         if asked is not leg:
             return PASS
-        looked_at: Any = exchange.reply or exchange.call
-        masked = replace(looked_at, document={**(looked_at.document or {}), "masked": True})
+        masked = replace(message, document={**(message.document or {}), "masked": True})
         return PolicyVerdict(evaluation=Evaluation(outcome=Outcome.MASK), messages=(masked,))
 
     inspector.say = mask
@@ -205,7 +208,7 @@ def test_held_message_is_answered_in_place_of_the_agent(
     held = {"jsonrpc": "2.0", "id": 7, "result": {"task": TASK | {"id": f"held-{leg}-{streamed}"}}}
     parts[3].answer = held
     hold = PolicyVerdict(evaluation=Evaluation(outcome=Outcome.HOLD))
-    inspector.say = lambda asked, exchange: hold if asked is leg else PASS
+    inspector.say = lambda asked, message: hold if asked is leg else PASS
     if streamed:
         parts[1].behave = write_bytes(STREAM)
         response = client.post("", json=CALL | {"method": "SendStreamingMessage"})

@@ -297,8 +297,7 @@ def test_stream_is_held_after_the_early_return(
                 break
     assert not any("artifactUpdate" in line for line in lines)
     held = eventually(lambda: early_return_relay.holder.held.get("held-late"))
-    assert held[1].reply is not None
-    assert held[1].reply.final
+    assert held.message.final
 
 
 def test_interrupted_stream_is_delivered_up_to_the_break(agent: RawAgent, client: httpx.Client) -> None:
@@ -510,12 +509,9 @@ def test_match_holds_the_rest_of_a_stream(
     *told, held = parse_events("\n".join(lines))
     assert not any("SECRET, " in repr(one) or "and so on" in repr(one) for one in told)
     assert held["task"]["status"]["state"] == "TASK_STATE_WORKING"
-    request = relay.holder.held["held-rest"][1]
-    assert request.reply is not None
-    assert "".join(piece.text for piece in request.reply.pieces() if ".parts[" in piece.path) == "".join(
-        words
-    )
-    assert request.released_events == len(told) > 4
+    kept = relay.holder.held["held-rest"]
+    assert "".join(piece.text for piece in kept.message.pieces() if ".parts[" in piece.path) == "".join(words)
+    assert kept.exchange.handle.released_events == len(told) > 4
     [event] = relay.trail.of("held-rest", "REGEX_DETECTION")
     assert event["metadata"]["releasedEvents"] == len(told)
 

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from placet.ports.audit_store import AuditRow
 from placet.relay.audit.audit_event import AuditEvent, AuditParty, Transport
+from placet.relay.exchange import CallWrites
 from placet.relay.tenants import Membership, PayloadMode, Subscription
-from placet.relay.write_queue import CallWrites, RelayWriteStore, WriteQueue
+from placet.relay.write_queue import RelayWriteStore, WriteQueue
 
 MAX_EVENT_BYTES = 320 * 1024
 """Room for two bodies and the other fields."""
@@ -153,6 +154,10 @@ class AuditLog:
         arguments take about `size` bytes until it is called.
         """
         self.queue.record_later(make, size, call)
+
+    def discard(self, call: CallWrites) -> None:
+        """Forget the task rows of a call that still wait, because no event of the call will be recorded."""
+        self.queue.discard(call)
 
     async def flush(self) -> None:
         """Return when all recorded events are on disk."""

@@ -16,8 +16,10 @@ from placet.ports.endpoint_store import Endpoint, EndpointStore
 from placet.ports.hold_store import HoldRow
 from placet.ports.outbox_store import Delivery, OutboxStore
 from placet.protocol.service_paths import INBOX
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.reply import A2AReply
+from placet.relay.exchange import Exchange
 from placet.relay.hold import decode_hold_body
-from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import omit_sensitive_id
 from placet.relay.settings import NoticeSettings
@@ -92,28 +94,30 @@ class HoldNotifier:
         except Exception:
             log.exception("hold_notice_failed hold_id=%s", hold.id)
 
-    async def notify_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+    async def notify_observed(
+        self, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> None:
         """Queue the notification of matches in a stream that was only observed."""
-        subscription = request.subscription
+        subscription = exchange.subscription
         receiver = self._settings.get(subscription.tenant)
         if receiver is None:
             return
         policies = (*evaluation.matched, *(one.applied for one in evaluation.unchecked))
         names = dict.fromkeys(applied.policy.name for applied in policies[:MAX_LISTED])
-        task_id = None if request.reply is None else request.reply.task_id
+        task_id = message.task_id if isinstance(message, A2AReply) else None
         notice = ObservedNotice(
             tenant_id=subscription.tenant,
             policy_names=tuple(names),
             source=subscription.source.name,
             sink_agent_id=subscription.sink.id,
             task_id=omit_sensitive_id(task_id, evaluation.findings),
-            correlation_id=request.correlation_id,
+            correlation_id=exchange.correlation_id,
             created_at=self._now(),
         )
         try:
             await self._enqueue(receiver, OBSERVED_EVENT, notice)
         except Exception:
-            log.exception("observed_notice_failed correlation_id=%s", request.correlation_id)
+            log.exception("observed_notice_failed correlation_id=%s", exchange.correlation_id)
 
     async def _enqueue(
         self, receiver: NoticeSettings, event: str, notice: HoldNotice | ObservedNotice

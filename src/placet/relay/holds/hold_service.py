@@ -22,11 +22,13 @@ from placet.ports.hold_store import HoldCreation, HoldFilter, HoldStore
 from placet.ports.key_store import KeyStore
 from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
+from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import Json, build_task_reply
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.exchange import Exchange
 from placet.relay.hold import DetectionSource, hold_from_row
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.new_hold import MAX_ATTEMPTS, HoldTarget, NewHold, freeze_call, freeze_reply
@@ -37,8 +39,8 @@ from placet.relay.holds.review_case import (
     build_draft,
     find_data_parts,
     hold_reason_from_evaluation,
+    list_request_texts,
 )
-from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import mask_and_move
 from placet.relay.policy.policy import Leg
@@ -62,7 +64,6 @@ from placet.relay.tenants import Subscription
 LIMIT_REACHED = "{limit:,} messages of this caller wait for a decision, which is the limit."
 SEND_LATER = f"{LIMIT_REACHED} Send this one again when some are decided."
 FETCH_LATER = f"{LIMIT_REACHED} The agent's response also needs one; fetch it again when some are decided."
-REQUEST_LEGS = frozenset({Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK})
 FLUSH_WITHIN_S = 5.0
 CANNOT_HOLD = "This call needs a person's approval, and a call without a message cannot be held."
 
@@ -78,10 +79,9 @@ class HoldCreationStore(CaseHoldStore, KeyStore, ChangeFeed, Protocol):
 class BacklogFull(A2AError):
     """A message is refused because its caller has too many pending holds."""
 
-    def __init__(self, request: InspectionRequest, limit: int) -> None:
+    def __init__(self, limit: int, *, has_response: bool) -> None:
         # After "busy" a caller sends the same call again. If the agent has already responded, it would do
         # its work twice, so the call is refused. An agent that pushes should push again.
-        has_response = request.reply is not None and not request.pushed
         super().__init__(
             "refused" if has_response else "busy",
             (FETCH_LATER if has_response else SEND_LATER).format(limit=limit),
@@ -98,20 +98,20 @@ class Backlog:
         self._reserved: Counter[tuple[str, str]] = Counter()
 
     @asynccontextmanager
-    async def reserve(self, request: InspectionRequest) -> AsyncIterator[None]:
+    async def reserve(self, exchange: Exchange, *, has_response: bool) -> AsyncIterator[None]:
         """Reserve one more hold while it is written; raise BacklogFull if the limit is reached.
 
         Earlier reservations count until they end, even if their hold is already in the store. So two
         concurrent calls may both be refused the last hold, but never both get it.
         """
-        caller = request.subscription.tenant, request.subscription.source.name
+        caller = exchange.subscription.tenant, exchange.subscription.source.name
         earlier = self._reserved[caller]
         self._reserved[caller] += 1
         try:
             if earlier + await self._count_pending(*caller) >= self.limit and not await self._was_approved(
-                request
+                exchange
             ):
-                raise BacklogFull(request, self.limit)
+                raise BacklogFull(self.limit, has_response=has_response)
             yield
         finally:
             self._reserved[caller] -= 1
@@ -124,12 +124,12 @@ class Backlog:
         _, total = await self._store.list_holds(tenant, pending, page=self.limit, size=1)
         return total
 
-    async def _was_approved(self, request: InspectionRequest) -> bool:
+    async def _was_approved(self, exchange: Exchange) -> bool:
         """Return whether the message was approved and is held again. It has been counted once already."""
-        if request.task_id is None:
+        if exchange.handle.task_id is None:
             return False
-        approved = HoldFilter(status="APPROVED", task_id=request.task_id)
-        found, _ = await self._store.list_holds(request.subscription.tenant, approved, page=0, size=1)
+        approved = HoldFilter(status="APPROVED", task_id=exchange.handle.task_id)
+        found, _ = await self._store.list_holds(exchange.subscription.tenant, approved, page=0, size=1)
         return any(not hold_from_row(row).stage.is_final for row in found)
 
 
@@ -139,11 +139,11 @@ class TaskLocator:
     def __init__(self, access: TaskAccess) -> None:
         self._access = access
 
-    async def locate_call(self, request: InspectionRequest) -> HoldTarget:
+    async def locate_call(self, exchange: Exchange) -> HoldTarget:
         """Return the task of a call; raise A2AError if it cannot get messages."""
-        subscription, call = request.subscription, request.call
-        if request.task_id is not None:
-            known = await self._find_or_create(request, request.task_id, call.context_id)
+        subscription, call, own_task_id = exchange.subscription, exchange.call, exchange.handle.task_id
+        if own_task_id is not None:
+            known = await self._find_or_create(subscription, own_task_id, call.context_id)
             return HoldTarget(task=known, context_id=known.context_id)
         task_id = call.target_task_id
         if task_id is None:
@@ -157,20 +157,19 @@ class TaskLocator:
             raise build_unavailable_task_error(task)
         return HoldTarget(task=task, context_id=task.context_id or call.context_id)
 
-    async def locate_reply(self, request: InspectionRequest, noted: A2AReply) -> HoldTarget:
+    async def locate_reply(self, exchange: Exchange, noted: A2AReply) -> HoldTarget:
         """Return the task of a response with the caller's ids."""
-        task = None
-        if request.task_id is not None:
-            task = await self._find_or_create(request, request.task_id, noted.context_id)
+        task, own_task_id = None, exchange.handle.task_id
+        if own_task_id is not None:
+            task = await self._find_or_create(exchange.subscription, own_task_id, noted.context_id)
         elif noted.task_id is not None:
-            task = await self.find_task(request.subscription, noted.task_id)
+            task = await self.find_task(exchange.subscription, noted.task_id)
         context_id = noted.context_id if task is None else task.context_id or noted.context_id
         return HoldTarget(task=task, context_id=context_id)
 
-    async def _find_or_create(self, request: InspectionRequest, task_id: str, context_id: str | None) -> Task:
+    async def _find_or_create(self, subscription: Subscription, task_id: str, context_id: str | None) -> Task:
         """Return the task with an id that the relay has given; a new one if it is not stored yet."""
-        task = await self.find_task(request.subscription, task_id)
-        owner = request.subscription.source.name
+        task, owner = await self.find_task(subscription, task_id), subscription.source.name
         return task or Task(
             id=task_id, owner=owner, status=TaskStatus.RUNNING, upstream_id=None, context_id=context_id
         )
@@ -216,43 +215,45 @@ class HoldService:
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
         self._jobs: set[asyncio.Task[Json]] = set()
 
-    async def hold(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
+    async def hold(
+        self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> Json:
         """See `MessageHolder`."""
         # Store the audit events before the hold, so that every hold can be traced to its findings.
         async with asyncio.timeout(FLUSH_WITHIN_S):
             await self.audit_log.flush()
         try:
-            if leg in REQUEST_LEGS:
-                return await self._hold_call(leg, request, evaluation)
-            return await self._hold_reply(leg, request, evaluation)
+            if isinstance(message, A2ACall):
+                return await self._hold_call(leg, replace(exchange, call=message), evaluation)
+            return await self._hold_reply(leg, exchange, message, evaluation)
         except TaskOwnedByRelay as owned:
-            return self._build_answer(request, owned.task)
+            return self._build_answer(exchange, owned.task)
 
-    async def list_approved(self, request: InspectionRequest) -> frozenset[str]:
+    async def list_approved(self, exchange: Exchange, message: A2ACall | A2AReply) -> frozenset[str]:
         """See `MessageHolder`."""
-        target_id = request.call.target_task_id if request.reply is None else request.reply.task_id
+        subscription = exchange.subscription
+        target_id = message.target_task_id if isinstance(message, A2ACall) else message.task_id
         found: set[str] = set()
-        for task_id in (request.task_id, target_id):
-            task = (
-                None if task_id is None else await self.task_locator.find_task(request.subscription, task_id)
-            )
-            if task is not None and task.owner == request.subscription.source.name:
+        for task_id in {exchange.handle.task_id, target_id} - {None}:
+            task = await self.task_locator.find_task(subscription, str(task_id))
+            if task is not None and task.owner == subscription.source.name:
                 found.update(task.approved)
         return frozenset(found)
 
-    async def report_observed(self, request: InspectionRequest, evaluation: Evaluation) -> None:
+    async def report_observed(
+        self, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> None:
         """See `MessageHolder`."""
-        await self._notifier.notify_observed(request, evaluation)
+        await self._notifier.notify_observed(exchange, message, evaluation)
 
-    async def hold_input_request(self, request: InspectionRequest) -> Json | None:
+    async def hold_input_request(self, exchange: Exchange, reply: A2AReply) -> Json | None:
         """See `MessageHolder`. The policies were evaluated before. A held task is not held twice."""
-        reply = request.reply
-        if reply is None or request.subscription.sink.input_required != "hold":
+        if exchange.subscription.sink.input_required != "hold":
             return None
         try:
-            return await self._hold_input(request, reply)
+            return await self._hold_input(exchange, reply)
         except TaskOwnedByRelay as owned:
-            return self._build_answer(request, owned.task)
+            return self._build_answer(exchange, owned.task)
 
     async def find_relay_task(self, subscription: Subscription, task_id: str) -> Task | None:
         """Return the task by either of its ids if the relay answers for it; None if the agent does."""
@@ -265,11 +266,11 @@ class HoldService:
 
     # Freeze the message
 
-    async def _hold_call(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
-        call = request.call
+    async def _hold_call(self, leg: Leg, exchange: Exchange, evaluation: Evaluation) -> Json:
+        call = exchange.call
         if call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
-        target = await self.task_locator.locate_call(request)
+        target = await self.task_locator.locate_call(exchange)
         pieces = call.pieces()
         masked, findings = mask_and_move(pieces, evaluation.findings)
         held_call = call
@@ -277,11 +278,11 @@ class HoldService:
             document = call.with_texts([piece.text for piece in masked])
             held_call = replace(call, document=document)
         new_hold = NewHold(
-            request=request,
+            exchange=exchange,
             held_call=held_call,
-            frozen=freeze_call(leg, request, held_call.document),
+            frozen=freeze_call(leg, exchange, held_call.document),
             hold_reason=hold_reason_from_evaluation(
-                replace(evaluation, findings=findings), request.released_events
+                replace(evaluation, findings=findings), exchange.handle.released_events
             ),
             pieces=_keep_roles(pieces, masked),
             detection_source="POLICY_ESCALATION",
@@ -289,62 +290,68 @@ class HoldService:
         )
         return await self._create_hold(new_hold)
 
-    async def _hold_reply(self, leg: Leg, request: InspectionRequest, evaluation: Evaluation) -> Json:
-        reply = request.reply
-        if reply is None:
-            raise A2AError("refused", CANNOT_HOLD)
+    async def _hold_reply(
+        self, leg: Leg, exchange: Exchange, reply: A2AReply, evaluation: Evaluation
+    ) -> Json:
         pieces = reply.pieces()
         masked, findings = mask_and_move(pieces, evaluation.findings)
         if masked != tuple(pieces):
             reply = replace(reply, document=reply.with_texts([piece.text for piece in masked]))
-        new_hold = await self._freeze_reply("response", leg, request, reply)
+        new_hold = await self._freeze_reply("response", leg, exchange, reply)
         return await self._create_hold(
             replace(
                 new_hold,
                 hold_reason=hold_reason_from_evaluation(
-                    replace(evaluation, findings=findings), request.released_events
+                    replace(evaluation, findings=findings), exchange.handle.released_events
                 ),
                 pieces=_keep_roles(pieces, masked),
             )
         )
 
-    async def _hold_input(self, request: InspectionRequest, reply: A2AReply) -> Json:
-        new_hold = await self._freeze_reply("input", Leg.RESPONSE_TO_SOURCE, request, reply)
+    async def _hold_input(self, exchange: Exchange, reply: A2AReply) -> Json:
+        new_hold = await self._freeze_reply("input", Leg.RESPONSE_TO_SOURCE, exchange, reply)
         task = new_hold.target.task
         if task is None:
             raise A2AError("agent_response", "The agent asked for input without a task.")
         pieces = reply.pieces()
-        detection_source: DetectionSource = "PUSH_NOTIFICATION" if request.pushed else "AGENT_INPUT_REQUIRED"
-        return await self._create_hold(replace(new_hold, pieces=pieces, detection_source=detection_source))
+        detection_source: DetectionSource = "PUSH_NOTIFICATION" if exchange.pushed else "AGENT_INPUT_REQUIRED"
+        return await self._create_hold(
+            replace(
+                new_hold,
+                pieces=pieces,
+                detection_source=detection_source,
+                requests=list_request_texts(exchange, reply),
+            )
+        )
 
     async def _freeze_reply(
-        self, matter: Literal["response", "input"], leg: Leg, request: InspectionRequest, reply: A2AReply
+        self, matter: Literal["response", "input"], leg: Leg, exchange: Exchange, reply: A2AReply
     ) -> NewHold:
         """Return a hold of a response with the caller's ids; raise A2AError if it has no task."""
-        subscription = request.subscription
+        subscription, handle = exchange.subscription, exchange.handle
         translated = reply
         if reply.error is None:
             translated = await self._access.translate_reply(
                 subscription,
                 reply,
-                except_task_id=request.task_id,
-                forwarded=request.forwarded,
-                call=request.writes,
+                except_task_id=handle.task_id,
+                forwarded=handle.forwarded,
+                call=handle.writes,
             )
-        target = await self.task_locator.locate_reply(request, translated)
-        if target.task is None and request.call.message is None:
+        target = await self.task_locator.locate_reply(exchange, translated)
+        if target.task is None and exchange.call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
-        agent_task_id = request.upstream_task
+        agent_task_id = handle.upstream_id
         if agent_task_id is None and reply.task_id is not None:
             agent_task_id = reply.task_id
             known = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", agent_task_id)
             agent_task_id = agent_task_id if known is None else known.upstream_id or agent_task_id
         frozen = freeze_reply(
-            matter, leg, request, translated, upstream_task=agent_task_id, upstream_context=reply.context_id
+            matter, leg, exchange, translated, upstream_task=agent_task_id, upstream_context=reply.context_id
         )
         return NewHold(
-            request=request,
-            held_call=request.call,
+            exchange=exchange,
+            held_call=exchange.call,
             frozen=frozen,
             hold_reason=AGENT_INPUT_REASON,
             pieces=(),
@@ -366,19 +373,19 @@ class HoldService:
 
     async def _find_or_create_hold(self, new_hold: NewHold) -> Json:
         """Open the case and write the hold. A repeated message gets its existing hold."""
-        request, known = new_hold.request, new_hold.target.task
-        subscription = request.subscription
+        exchange, known = new_hold.exchange, new_hold.target.task
+        subscription = exchange.subscription
         key = known.id if known is not None else new_hold.content_digest
         secret = await self.store.get_or_create_secret("relay", random_values.generate_secret())
         async with self._lock(subscription.tenant, subscription.sink.id, key):
             if known is not None:
                 known = await self.task_locator.find_task(subscription, known.id) or known
-                is_own = known.id == request.task_id
+                is_own = known.id == exchange.handle.task_id
                 if known.status is TaskStatus.HELD or (known.is_kept_by_relay and not is_own):
                     # a concurrent message was held first
                     if not (is_own or new_hold.is_held_by(known, secret)):
                         raise build_unavailable_task_error(known)
-                    return self._build_answer(request, known)
+                    return self._build_answer(exchange, known)
                 new_hold = replace(new_hold, target=replace(new_hold.target, task=known))
             for count in range(MAX_ATTEMPTS):
                 hold_id, task = new_hold.derive_ids(secret, count)
@@ -386,19 +393,20 @@ class HoldService:
                 if earlier is None:
                     try:
                         return self._build_answer(
-                            request, await self._write_within_limit(new_hold, hold_id, task)
+                            exchange, await self._write_within_limit(new_hold, hold_id, task)
                         )
                     except RelayConflict:
                         earlier = await self.store.get_hold(hold_id)
                 if earlier is not None and earlier.status == "PENDING":
                     held = await self.task_locator.find_task(subscription, earlier.task_id)
-                    return self._build_answer(request, held or task)
+                    return self._build_answer(exchange, held or task)
         raise Unavailable()
 
     async def _write_within_limit(self, new_hold: NewHold, hold_id: str, task: Task) -> Task:
         """Write a hold and return its task; on BacklogFull, record an audit event and raise."""
         try:
-            async with self._backlog.reserve(new_hold.request):
+            has_response = new_hold.reply is not None and not new_hold.exchange.pushed
+            async with self._backlog.reserve(new_hold.exchange, has_response=has_response):
                 return await self._write(new_hold, hold_id, task)
         except BacklogFull:
             self.audit_log.record(new_hold.build_backlog_event(self.audit_log, self._backlog.limit))
@@ -406,16 +414,17 @@ class HoldService:
 
     async def _write(self, new_hold: NewHold, hold_id: str, task: Task) -> Task:
         """Write the case, the hold, its task and its audit events in one transaction."""
-        request, subscription = new_hold.request, new_hold.request.subscription
+        exchange, subscription = new_hold.exchange, new_hold.exchange.subscription
         # The reviewer sees the whole message, so its size is the limit, not that of other cases.
         max_context_bytes = max(
             self.desk.limits.max_context_bytes, MAX_CONTEXT_GROWTH * len(new_hold.frozen.data)
         )
         draft = build_draft(
             new_hold.frozen,
-            request,
+            exchange,
             new_hold.hold_reason,
             new_hold.pieces,
+            requests=new_hold.requests,
             data=find_data_parts(new_hold.held_call, new_hold.reply),
             files=new_hold.list_files(),
             task_id=task.id,
@@ -467,8 +476,8 @@ class HoldService:
             rows.append(row_from_task(tenant, agent, "context", context, at))
         return rows
 
-    def _build_answer(self, request: InspectionRequest, task: Task) -> Json:
-        call = request.call
+    def _build_answer(self, exchange: Exchange, task: Task) -> Json:
+        call = exchange.call
         view = task_view(task, call.dialect, self.now())
         return build_task_reply(view, call.operation, call.dialect, call.rpc_id)
 

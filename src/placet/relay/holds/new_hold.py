@@ -20,6 +20,7 @@ from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
+from placet.relay.exchange import Exchange
 from placet.relay.hold import DetectionSource, FrozenMessage, HoldBody, HoldKind, MessageFrame
 from placet.relay.holds.review_case import (
     MAX_FILES,
@@ -29,7 +30,6 @@ from placet.relay.holds.review_case import (
     get_author_role,
     join_visible_texts,
 )
-from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.finding import digest_file, digest_match, digest_text, omit_sensitive_id
 from placet.relay.policy.policy import Leg, PolicyAction
 from placet.relay.policy.text_joining import list_joined_texts
@@ -58,7 +58,8 @@ class HoldTarget(Struct, frozen=True, kw_only=True):
 class NewHold(Struct, frozen=True, kw_only=True):
     """The message and everything needed to write its hold."""
 
-    request: InspectionRequest
+    exchange: Exchange
+    """The exchange. Its call is the one that was inspected, without masks."""
     held_call: A2ACall
     """The call as it is held, with masks; for a held response, its call."""
     frozen: FrozenMessage
@@ -68,11 +69,13 @@ class NewHold(Struct, frozen=True, kw_only=True):
     target: HoldTarget
     reply: A2AReply | None = None
     """The held response; None if a call is held."""
+    requests: Sequence[str] = ()
+    """The texts of the messages that the agent got, if it asks for input."""
 
     @property
     def content_digest(self) -> str:
         """Return the digest of the message. The same message in another call has the same digest."""
-        content: object = self.request.call.message if self.reply is None else self.reply.document
+        content: object = self.exchange.call.message if self.reply is None else self.reply.document
         if self.reply is not None and self.reply.dialect.rpc:
             content = self.reply.document.get("result", self.reply.error)
         return hashlib.sha256(msgspec.json.encode(content)).hexdigest()
@@ -82,8 +85,8 @@ class NewHold(Struct, frozen=True, kw_only=True):
 
         The ids depend on the secret, so that they do not reveal the message's content.
         """
-        subscription, known, frame = self.request.subscription, self.target.task, self.frozen.frame
-        message_key = self.request.call.message_id if self.reply is None else _get_reply_key(self.reply)
+        subscription, known, frame = self.exchange.subscription, self.target.task, self.frozen.frame
+        message_key = self.exchange.call.message_id if self.reply is None else _get_reply_key(self.reply)
         parts = (
             subscription.tenant,
             subscription.source.name,
@@ -116,8 +119,8 @@ class NewHold(Struct, frozen=True, kw_only=True):
 
     def build_row(self, hold_id: str, case_id: str, task: Task, metadata: Json, now: datetime) -> HoldRow:
         """Return the row of the hold."""
-        request, hold_reason, frame = self.request, self.hold_reason, self.frozen.frame
-        subscription = request.subscription
+        exchange, hold_reason, frame = self.exchange, self.hold_reason, self.frozen.frame
+        subscription = exchange.subscription
         body = HoldBody(
             frame=frame,
             digest=self.frozen.digest,
@@ -128,7 +131,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
             data=find_data_parts(self.held_call, self.reply),
             summary=build_summary(frame.matter, subscription, hold_reason),
             context_id=task.context_id or task.id,
-            message_id=omit_sensitive_id(request.call.message_id, hold_reason.findings),
+            message_id=omit_sensitive_id(exchange.call.message_id, hold_reason.findings),
             policy=hold_reason.policy,
             matched=hold_reason.content,
             text_digests=tuple(
@@ -152,7 +155,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
             sink=subscription.sink.id,
             task_id=task.id,
             policy_name=None if hold_reason.policy is None else hold_reason.policy.name,
-            correlation_id=request.correlation_id,
+            correlation_id=exchange.correlation_id,
             created_at=now,
             body=msgspec.json.encode(body),
             envelope=self.frozen.data,
@@ -194,7 +197,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
                 "policyName": hold.policy_name,
             },
         )
-        summary = build_summary(self.frozen.frame.matter, self.request.subscription, self.hold_reason)
+        summary = build_summary(self.frozen.frame.matter, self.exchange.subscription, self.hold_reason)
         return [
             build_event("HITL", summary),
             build_event(
@@ -223,14 +226,14 @@ class NewHold(Struct, frozen=True, kw_only=True):
         return {"detectionSource": self.detection_source, "leg": self.frozen.frame.leg.value}
 
     def _build_event(self, audit_log: AuditLog, type: str, message: str, **fields: Any) -> AuditRow:
-        request = self.request
+        exchange = self.exchange
         return audit_log.build_event(
             type,
-            request.subscription,
-            correlation_id=request.correlation_id,
+            exchange.subscription,
+            correlation_id=exchange.correlation_id,
             transport="JSONRPC" if self.frozen.frame.dialect.rpc else "REST",
             message=message,
-            message_id=omit_sensitive_id(request.call.message_id, self.hold_reason.findings),
+            message_id=omit_sensitive_id(exchange.call.message_id, self.hold_reason.findings),
             **fields,
         )
 
@@ -254,16 +257,16 @@ def select_stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name in STORED_HEADERS}
 
 
-def freeze_call(leg: Leg, request: InspectionRequest, document: dict[str, Any] | None) -> FrozenMessage:
+def freeze_call(leg: Leg, exchange: Exchange, document: dict[str, Any] | None) -> FrozenMessage:
     """Return a held call with this document."""
     data = b"" if document is None else msgspec.json.encode(document)
-    return FrozenMessage(frame=_build_frame("request", leg, request), data=data)
+    return FrozenMessage(frame=_build_frame("request", leg, exchange), data=data)
 
 
 def freeze_reply(
     matter: Literal["response", "input"],
     leg: Leg,
-    request: InspectionRequest,
+    exchange: Exchange,
     reply: A2AReply,
     *,
     upstream_task: str | None,
@@ -271,13 +274,13 @@ def freeze_reply(
 ) -> FrozenMessage:
     """Return a held response with the caller's ids. The frame keeps the agent's ids."""
     frame = replace(
-        _build_frame(matter, leg, request), upstream_task=upstream_task, upstream_context=upstream_context
+        _build_frame(matter, leg, exchange), upstream_task=upstream_task, upstream_context=upstream_context
     )
     return FrozenMessage(frame=frame, data=msgspec.json.encode(reply.document))
 
 
-def _build_frame(matter: HoldKind, leg: Leg, request: InspectionRequest) -> MessageFrame:
-    call = request.call
+def _build_frame(matter: HoldKind, leg: Leg, exchange: Exchange) -> MessageFrame:
+    call = exchange.call
     return MessageFrame(
         matter=matter,
         leg=leg,
@@ -289,7 +292,7 @@ def _build_frame(matter: HoldKind, leg: Leg, request: InspectionRequest) -> Mess
         path_push=call.path_push,
         tenant=call.tenant,
         query=call.query,
-        headers=select_stored_headers(request.headers),
-        webhook=request.webhook,
-        pushed=request.pushed,
+        headers=select_stored_headers(exchange.headers),
+        webhook=exchange.webhook,
+        pushed=exchange.pushed,
     )

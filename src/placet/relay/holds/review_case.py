@@ -17,8 +17,8 @@ from placet.relay.a2a.json_format import get_parts
 from placet.relay.a2a.reply import A2AReply, digest_message
 from placet.relay.a2a.text_extraction import TextPiece, UnreadableContent, decode_file_bytes
 from placet.relay.a2a.text_normalization import normalize_text
+from placet.relay.exchange import Exchange
 from placet.relay.hold import FrozenMessage, HoldingPolicy, HoldKind
-from placet.relay.inspection.message_inspector import InspectionRequest
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import PolicyAction
@@ -298,19 +298,23 @@ def build_case_owner(tenant: str) -> Principal:
 
 def build_draft(
     frozen: FrozenMessage,
-    request: InspectionRequest,
+    exchange: Exchange,
     hold_reason: HoldReason,
     pieces: Sequence[Scannable],
     *,
+    requests: Sequence[str],
     data: list[Any] | None,
     files: Sequence[UnreadableContent],
     task_id: str,
     timeout: str | None,
     max_context_bytes: int,
 ) -> CaseDraft:
-    """Return the draft of the case, with the message and its findings."""
-    matter, subscription = frozen.frame.matter, request.subscription
-    facts = _build_facts(frozen, request, hold_reason, task_id)
+    """Return the draft of the case, with the message and its findings.
+
+    `requests` are the texts of the messages that an agent got that asks for input.
+    """
+    matter, subscription = frozen.frame.matter, exchange.subscription
+    facts = _build_facts(frozen, exchange, hold_reason, task_id, requests)
     return CaseDraft(
         type=HELD_MESSAGES.type,
         prompt=build_prompt(matter, subscription),
@@ -364,18 +368,17 @@ def find_data_parts(call: A2ACall, reply: A2AReply | None) -> list[Any] | None:
     return found or None
 
 
-def list_request_texts(request: InspectionRequest) -> list[str]:
+def list_request_texts(exchange: Exchange, reply: A2AReply) -> list[str]:
     """Return the last messages that the agent got in this task, each with its beginning, the newest last.
 
     Of the messages in the agent's `history`, only those count that the relay itself forwarded.
     """
-    task = None if request.reply is None else request.reply.task
-    history = [] if task is None else task.get("history")
-    known = request.reply.forwarded.get(str(task.get("id")), frozenset()) if request.reply and task else ()
+    task, handle = reply.task or {}, exchange.handle
+    history, known = task.get("history"), reply.forwarded.get(str(task.get("id")), frozenset())
     messages = [one for one in history if isinstance(one, dict)] if isinstance(history, list) else []
     found = {digest: one for one in messages if (digest := digest_message(one)) in known}
-    if request.sent_message is not None and request.forwarded is not None:
-        found[request.forwarded] = request.sent_message
+    if handle.sent_message is not None and handle.forwarded is not None:
+        found[handle.forwarded] = handle.sent_message
     texts = [_join_parts(message) for message in found.values()]
     return [truncate(replace_unstorable(text), MAX_REQUEST_TEXT) for text in texts if text][-MAX_REQUESTS:]
 
@@ -398,10 +401,14 @@ def get_author_role(matter: HoldKind) -> Literal["user", "agent"]:
 
 
 def _build_facts(
-    frozen: FrozenMessage, request: InspectionRequest, hold_reason: HoldReason, task_id: str
+    frozen: FrozenMessage,
+    exchange: Exchange,
+    hold_reason: HoldReason,
+    task_id: str,
+    requests: Sequence[str],
 ) -> dict[str, Any]:
     """Return what the reviewer sees besides the message's content."""
-    frame, subscription = frozen.frame, request.subscription
+    frame, subscription = frozen.frame, exchange.subscription
     return {
         "matter": frame.matter,
         "leg": frame.leg.value,
@@ -415,8 +422,8 @@ def _build_facts(
         "unchecked": [format_label(one) for one in hold_reason.unchecked[:MAX_LIST_ITEMS]],
         "digest": frozen.digest,
         "task_id": format_label(task_id),
-        "correlation_id": format_label(request.correlation_id),
-        "request": list_request_texts(request) if frame.matter == "input" else [],
+        "correlation_id": format_label(exchange.correlation_id),
+        "request": list(requests),
     }
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 
 from placet.ports.audit_store import AuditRow
+from placet.relay.a2a.call import A2ACall
+from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_event import get_transport
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.inspection.message_inspector import InspectionRequest
+from placet.relay.exchange import Exchange
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import Finding, omit_sensitive_id, redact_findings
 from placet.relay.policy.policy import Leg, PolicyAction
@@ -25,7 +27,8 @@ MAX_FINDINGS = 100
 def build_detection_events(
     audit_log: AuditLog,
     leg: Leg,
-    request: InspectionRequest,
+    exchange: Exchange,
+    message: A2ACall | A2AReply,
     evaluation: Evaluation,
     *,
     is_observed: bool = False,
@@ -37,7 +40,7 @@ def build_detection_events(
     policies = (*evaluation.matched, *(unchecked.applied for unchecked in evaluation.unchecked))
     detector_types = dict.fromkeys(applied.policy.policy_type for applied in policies)
     return [
-        _build_event(detector_type, audit_log, leg, request, evaluation, is_observed=is_observed)
+        _build_event(detector_type, audit_log, leg, exchange, message, evaluation, is_observed=is_observed)
         for detector_type in detector_types
     ]
 
@@ -52,7 +55,8 @@ def _build_event(
     detector_type: str,
     audit_log: AuditLog,
     leg: Leg,
-    request: InspectionRequest,
+    exchange: Exchange,
+    message: A2ACall | A2AReply,
     evaluation: Evaluation,
     *,
     is_observed: bool,
@@ -62,7 +66,6 @@ def _build_event(
         policy for policy in evaluation.unchecked if policy.applied.policy.policy_type == detector_type
     ]
     findings = [finding for finding in evaluation.findings if finding.detector == detector_type]
-    message = request.reply or request.call
     metadata: dict[str, Any] = {
         "leg": leg,
         "outcome": evaluation.outcome,
@@ -80,17 +83,17 @@ def _build_event(
         metadata["unreadablePaths"] = list(evaluation.unreadable_paths)
     if is_observed:
         metadata["streaming"] = "observe"
-    if request.released_events:
-        metadata["releasedEvents"] = request.released_events
+    if exchange.handle.released_events:
+        metadata["releasedEvents"] = exchange.handle.released_events
     action = _choose_action(matched, failed=bool(unchecked))
     return audit_log.build_event(
         get_event_type(detector_type),
-        request.subscription,
-        correlation_id=request.correlation_id,
+        exchange.subscription,
+        correlation_id=exchange.correlation_id,
         action="WARN" if is_observed and action not in ("LOG", "ERROR") else action,
-        transport=get_transport(request.call.dialect),
+        transport=get_transport(exchange.call.dialect),
         message=_describe(matched, failed=bool(unchecked)) + (OBSERVED if is_observed else ""),
-        task_id=omit_sensitive_id(message.task_id, evaluation.findings) or request.task_id,
+        task_id=omit_sensitive_id(message.task_id, evaluation.findings) or exchange.handle.task_id,
         context_id=omit_sensitive_id(message.context_id, evaluation.findings),
         message_id=omit_sensitive_id(message.message_id, evaluation.findings),
         metadata=metadata,

@@ -18,8 +18,9 @@ from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.open_match import OpenMatchFinder, combine_finders
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.stream_plan import INSPECT_EVENTS, StreamPlan, combine_plans
+from placet.relay.exchange import Exchange
 from placet.relay.inspection.detection_events import build_detection_events
-from placet.relay.inspection.message_inspector import InspectionRequest, MessageHolder
+from placet.relay.inspection.message_inspector import MessageHolder
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.stream_texts import group_stream_texts
 from placet.relay.policy.evaluation import (
@@ -181,40 +182,36 @@ class PolicyInspector:
             return QuickCheck.UNSURE
         return check
 
-    async def inspect(self, leg: Leg, request: InspectionRequest) -> PolicyVerdict:
+    async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:
         """See `MessageInspector`."""
-        message: A2ACall | A2AReply = request.call
-        if leg not in _REQUEST_LEGS and request.reply is not None:
-            message = request.reply
         pieces = message.pieces()
         members = [get_text_group(piece.path) for piece in pieces] if len(pieces) > 1 else []
-        evaluation = await self._evaluate(leg, request, pieces, members, message.unreadable_content())
+        unreadable = message.unreadable_content()
+        evaluation = await self._evaluate(leg, exchange, message, pieces, members, unreadable)
+        exchange.findings_record.add(leg, evaluation)
         if evaluation.outcome is Outcome.PASS:
             return PASS
-        self._audit_log.record(*build_detection_events(self._audit_log, leg, request, evaluation))
+        self._audit_log.record(*build_detection_events(self._audit_log, leg, exchange, message, evaluation))
         if evaluation.outcome is Outcome.HOLD:
-            return await self._build_hold(leg, request, evaluation)
+            return await self._build_hold(leg, exchange, message, evaluation)
         if evaluation.outcome is Outcome.MASK:
             document = message.with_texts([piece.text for piece in evaluation.mask(pieces)])
             return PolicyVerdict(evaluation=evaluation, messages=(replace(message, document=document),))
         return PolicyVerdict(evaluation=evaluation)
 
     async def inspect_stream(
-        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
+        self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
     ) -> PolicyVerdict:
         """Return the verdict about all events of a stream. To hold them, merge them into one reply."""
         pieces_by_event = [reply.pieces() for reply in replies]
         pieces = [piece for event_pieces in pieces_by_event for piece in event_pieces]
-        unreadable = [content for reply in replies for content in reply.unreadable_content()]
-        task_reply = next((reply for reply in replies if reply.task_id is not None), None)
-        task_request = replace(request, reply=task_reply)
-        members = group_stream_texts(replies, pieces_by_event)
-        evaluation = await self._evaluate(leg, task_request, pieces, members, unreadable)
+        message, evaluation = await self._evaluate_stream(leg, exchange, replies, pieces_by_event)
+        exchange.findings_record.add(leg, evaluation)
         if evaluation.outcome is Outcome.HOLD:
-            return await self._hold_stream(leg, request, replies)
+            return await self._hold_stream(leg, exchange, replies)
         if evaluation.outcome is Outcome.PASS:
             return PASS
-        self._audit_log.record(*build_detection_events(self._audit_log, leg, task_request, evaluation))
+        self._audit_log.record(*build_detection_events(self._audit_log, leg, exchange, message, evaluation))
         if evaluation.outcome is Outcome.MASK:
             texts = iter([piece.text for piece in evaluation.mask(pieces)])
             changed = [
@@ -227,12 +224,12 @@ class PolicyInspector:
         return PolicyVerdict(evaluation=evaluation)
 
     async def is_stream_clean(
-        self, request: InspectionRequest, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
+        self, exchange: Exchange, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
     ) -> bool:
         """See `MessageInspector`."""
         if any(reply.unreadable_content() for reply in replies):
             return False
-        subscription = request.subscription
+        subscription = exchange.subscription
         evaluator = self._policy_cache.find(subscription.tenant)
         if evaluator is None:
             return False
@@ -248,26 +245,20 @@ class PolicyInspector:
                 return False
         return True
 
-    async def observe_stream(self, request: InspectionRequest, replies: Sequence[A2AReply]) -> None:
+    async def observe_stream(self, exchange: Exchange, replies: Sequence[A2AReply]) -> None:
         """See `MessageInspector`."""
-        task_reply = next((reply for reply in replies if reply.task_id is not None), None)
-        record, request = request.findings_record, replace(request, reply=task_reply, findings_record=None)
         pieces_by_event = [reply.pieces() for reply in replies]
-        pieces = [piece for event_pieces in pieces_by_event for piece in event_pieces]
-        unreadable = [content for reply in replies for content in reply.unreadable_content()]
         for leg in _RESPONSE_LEGS:
-            members = group_stream_texts(replies, pieces_by_event)
-            evaluation = await self._evaluate(leg, request, pieces, members, unreadable)
-            if evaluation.outcome is Outcome.PASS and not unreadable:
+            message, evaluation = await self._evaluate_stream(leg, exchange, replies, pieces_by_event)
+            if evaluation.outcome is Outcome.PASS and not evaluation.unreadable_paths:
                 continue
             outcome = min(evaluation.outcome, Outcome.WARN, key=lambda one: one.strictness)
-            if record is not None:
-                record.add(leg, replace(evaluation, outcome=outcome))
+            exchange.findings_record.add(leg, replace(evaluation, outcome=outcome))
             self._audit_log.record(
-                *build_detection_events(self._audit_log, leg, request, evaluation, is_observed=True)
+                *build_detection_events(self._audit_log, leg, exchange, message, evaluation, is_observed=True)
             )
             if evaluation.outcome.strictness >= Outcome.MASK.strictness:
-                await self._holder.report_observed(request, evaluation)
+                await self._holder.report_observed(exchange, message, evaluation)
 
     def _may_continue(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> bool:
         """Whether a text may begin before this reply, or end after it."""
@@ -287,52 +278,65 @@ class PolicyInspector:
             source=subscription.source.name, sink=subscription.sink.id, leg=leg, at=self._now()
         )
 
+    async def _evaluate_stream(
+        self,
+        leg: Leg,
+        exchange: Exchange,
+        replies: Sequence[A2AReply],
+        pieces_by_event: Sequence[Sequence[TextPiece]],
+    ) -> tuple[A2ACall | A2AReply, Evaluation]:
+        """Return the evaluation of all events of a stream, and the message that names its task."""
+        pieces = [piece for event_pieces in pieces_by_event for piece in event_pieces]
+        unreadable = [content for reply in replies for content in reply.unreadable_content()]
+        message = next((reply for reply in replies if reply.task_id is not None), exchange.call)
+        members = group_stream_texts(replies, pieces_by_event)
+        return message, await self._evaluate(leg, exchange, message, pieces, members, unreadable)
+
     async def _evaluate(
         self,
         leg: Leg,
-        request: InspectionRequest,
+        exchange: Exchange,
+        message: A2ACall | A2AReply,
         pieces: Sequence[Scannable],
         members: Sequence[TextGroupMember | None],
         unreadable: Sequence[UnreadableContent],
     ) -> Evaluation:
-        tenant = request.subscription.tenant
-        source, sink = request.subscription.source.name, request.subscription.sink
+        tenant = exchange.subscription.tenant
+        source, sink = exchange.subscription.source.name, exchange.subscription.sink
         evaluator = self._policy_cache.find(tenant) or await self._policy_cache.load_evaluator(tenant)
         if evaluator is None:
             raise A2AError("busy", NOT_READY)
         evaluation = PASS_EVALUATION
         if pieces:
             joined = join_texts(pieces, members)
-            evaluation = await self._scan(evaluator, leg, request, joined.scannables)
-            continued = await self._scan_continued(evaluator, leg, request, pieces)
+            evaluation = await self._scan(evaluator, leg, exchange, joined.scannables)
+            continued = await self._scan_continued(evaluator, leg, exchange, message, pieces)
             if evaluation.outcome is not Outcome.PASS or continued.findings:
-                evaluation = await self._refine(request, pieces, joined, evaluation, continued)
-            self._remember(leg, request, pieces, evaluation)
+                evaluation = await self._refine(exchange, message, pieces, joined, evaluation, continued)
+            self._remember(leg, exchange, message, pieces, evaluation)
         if unreadable:
             evaluation = replace(evaluation, unreadable_paths=tuple(content.path for content in unreadable))
-            if sink.unreadable_files == "hold" and request.call.operation != "extended_card":
+            if sink.unreadable_files == "hold" and exchange.call.operation != "extended_card":
                 acting = evaluator.list_acting(source=source, sink=sink.id, leg=leg, at=self._now())
-                evaluation = await self._hold_unreadable(request, evaluation, acting, unreadable)
-        if request.findings_record is not None and (unreadable or evaluation.outcome is not Outcome.PASS):
-            request.findings_record.add(leg, evaluation)
+                evaluation = await self._hold_unreadable(exchange, message, evaluation, acting, unreadable)
         return evaluation
 
     async def _scan(
-        self, evaluator: PolicyEvaluator, leg: Leg, request: InspectionRequest, texts: Sequence[Scannable]
+        self, evaluator: PolicyEvaluator, leg: Leg, exchange: Exchange, texts: Sequence[Scannable]
     ) -> Evaluation:
         """Return the evaluation. If detectors have no time, refuse a call, and ask again about a response.
 
         After "busy" a caller sends the same call again. If the agent has already responded, it would do its
         work twice.
         """
-        has_response = request.reply is not None and not request.pushed
+        has_response = leg not in _REQUEST_LEGS and not exchange.pushed
         reason = ""
         for _ in range(RESPONSE_ATTEMPTS if has_response else 1):
             try:
                 return await evaluator.inspect(
                     texts,
-                    source=request.subscription.source.name,
-                    sink=request.subscription.sink.id,
+                    source=exchange.subscription.source.name,
+                    sink=exchange.subscription.sink.id,
                     leg=leg,
                     at=self._now(),
                 )
@@ -341,34 +345,45 @@ class PolicyInspector:
         raise A2AError("refused" if has_response else "busy", reason)
 
     async def _scan_continued(
-        self, evaluator: PolicyEvaluator, leg: Leg, request: InspectionRequest, pieces: Sequence[Scannable]
+        self,
+        evaluator: PolicyEvaluator,
+        leg: Leg,
+        exchange: Exchange,
+        message: A2ACall | A2AReply,
+        pieces: Sequence[Scannable],
     ) -> Evaluation:
         """Return the findings that begin in an earlier reply of the task and end in this one."""
-        key = _get_task_key(leg, request.subscription, request.reply, is_pushed=request.pushed)
+        key = _get_task_key(leg, exchange.subscription, message, is_pushed=exchange.pushed)
         earlier = self._earlier_texts.get(key) if key is not None else ""
         if not earlier or earlier in join_contents(pieces):
             return PASS_EVALUATION
         joined = join_to_earlier(pieces, earlier)
         if joined is None:
             return PASS_EVALUATION
-        found = await self._scan(evaluator, leg, request, joined.scannables)
+        found = await self._scan(evaluator, leg, exchange, joined.scannables)
         return split_findings(keep_continuing_findings(found, earlier), joined, pieces)
 
     def _remember(
-        self, leg: Leg, request: InspectionRequest, pieces: Sequence[Scannable], evaluation: Evaluation
+        self,
+        leg: Leg,
+        exchange: Exchange,
+        message: A2ACall | A2AReply,
+        pieces: Sequence[Scannable],
+        evaluation: Evaluation,
     ) -> None:
         """Remember the end of what is forwarded for an unfinished task."""
-        key = _get_task_key(leg, request.subscription, request.reply, is_pushed=request.pushed)
-        if key is None or request.reply is None or not evaluation.outcome.is_forwarded:
+        key = _get_task_key(leg, exchange.subscription, message, is_pushed=exchange.pushed)
+        if key is None or not isinstance(message, A2AReply) or not evaluation.outcome.is_forwarded:
             return
-        if request.reply.final:
+        if message.final:
             self._earlier_texts.forget(key)
         else:
             self._earlier_texts.remember(key, join_contents(evaluation.mask(pieces)))
 
     async def _hold_unreadable(
         self,
-        request: InspectionRequest,
+        exchange: Exchange,
+        message: A2ACall | A2AReply,
         evaluation: Evaluation,
         acting: Sequence[AppliedPolicy],
         unreadable: Sequence[UnreadableContent],
@@ -376,14 +391,15 @@ class PolicyInspector:
         """Hold a message with files that are not text, unless a reviewer has approved all of them before."""
         if not acting:
             return evaluation
-        approved = await self._holder.list_approved(request)
+        approved = await self._holder.list_approved(exchange, message)
         if all(digest_file(file.content) in approved for file in unreadable):
             return evaluation
         return hold_unchecked(evaluation, acting, UNREADABLE_FILE)
 
     async def _refine(
         self,
-        request: InspectionRequest,
+        exchange: Exchange,
+        message: A2ACall | A2AReply,
         pieces: Sequence[Scannable],
         joined: JoinedTexts,
         evaluation: Evaluation,
@@ -399,11 +415,12 @@ class PolicyInspector:
         evaluation = add_findings(evaluation, continued)
         if evaluation.outcome is not Outcome.HOLD:
             return evaluation
-        return await self._exempt_approved(request, pieces, evaluation, spanning, continued)
+        return await self._exempt_approved(exchange, message, pieces, evaluation, spanning, continued)
 
     async def _exempt_approved(
         self,
-        request: InspectionRequest,
+        exchange: Exchange,
+        message: A2ACall | A2AReply,
         pieces: Sequence[Scannable],
         evaluation: Evaluation,
         spanning: Mapping[str, Sequence[int]],
@@ -413,13 +430,13 @@ class PolicyInspector:
 
         A joined text must be approved as a whole, and so must a match: a part of one may be one digit.
         """
-        approved = await self._holder.list_approved(request)
+        approved = await self._holder.list_approved(exchange, message)
         if not approved:
             return evaluation
         exempt = {
             index
             for index, piece in enumerate(pieces)
-            if digest_text(piece.text) in approved or _is_echoed_rpc_id(piece, request)
+            if digest_text(piece.text) in approved or _is_echoed_rpc_id(piece, exchange, message)
         }
         for text, piece_indexes in spanning.items():
             if digest_text(text) not in approved:
@@ -438,51 +455,51 @@ class PolicyInspector:
         )
 
     async def _build_hold(
-        self, leg: Leg, request: InspectionRequest, evaluation: Evaluation
+        self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
     ) -> PolicyVerdict:
         """Return the verdict to hold a message. A message whose caller could not wait is blocked."""
-        if request.call.operation not in HOLDABLE_OPERATIONS:
+        if exchange.call.operation not in HOLDABLE_OPERATIONS:
             return PolicyVerdict(evaluation=replace(evaluation, outcome=Outcome.BLOCK))
-        masks = await self._find_later_masks(leg, request)
+        masks = await self._find_later_masks(leg, exchange, message)
         return PolicyVerdict(evaluation=replace(evaluation, findings=(*evaluation.findings, *masks)))
 
-    async def _find_later_masks(self, leg: Leg, request: InspectionRequest) -> list[Finding]:
+    async def _find_later_masks(
+        self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply
+    ) -> list[Finding]:
         """Return what policies mask on the next leg. The reviewer sees the message as it will be sent."""
         later = _NEXT_LEGS.get(leg)
-        tenant = request.subscription.tenant
+        tenant = exchange.subscription.tenant
         evaluator = self._policy_cache.find(tenant) or await self._policy_cache.load_evaluator(tenant)
         if later is None or evaluator is None:
             return []
-        message = request.call if leg is Leg.REQUEST_FROM_SOURCE else request.reply
-        pieces: Sequence[Scannable] = [] if message is None else message.pieces()
+        pieces = message.pieces()
         joined = join_texts(pieces, [get_text_group(piece.path) for piece in pieces])
-        evaluation = await self._scan(evaluator, later, request, joined.scannables)
+        evaluation = await self._scan(evaluator, later, exchange, joined.scannables)
         if joined.spans:
             evaluation = split_findings(evaluation, joined, pieces)
         return [one for one in evaluation.findings if one.action is PolicyAction.MASK]
 
-    async def _hold_stream(
-        self, leg: Leg, request: InspectionRequest, replies: Sequence[A2AReply]
-    ) -> PolicyVerdict:
+    async def _hold_stream(self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]) -> PolicyVerdict:
         """Merge the events into one reply and inspect it, because a stream cannot be held."""
-        merged = merge_events(replies, request.call.rpc_id)
+        merged = merge_events(replies, exchange.call.rpc_id)
         if merged is None:
             raise A2AError("agent_response", "The agent's stream has no events.")
-        verdict = await self.inspect(leg, replace(request, reply=merged))
+        verdict = await self.inspect(leg, exchange, merged)
         return verdict if verdict.messages else replace(verdict, messages=(merged,))
 
 
 def _get_task_key(
-    leg: Leg, subscription: Subscription, reply: A2AReply | None, *, is_pushed: bool = False
+    leg: Leg, subscription: Subscription, message: A2ACall | A2AReply, *, is_pushed: bool = False
 ) -> Hashable | None:
     """Return the key of the earlier texts of a reply's task. Streams are read as a whole and have none."""
-    if reply is None or leg not in _RESPONSE_LEGS or reply.task_id is None:
+    if not isinstance(message, A2AReply) or leg not in _RESPONSE_LEGS or message.task_id is None:
         return None
-    if reply.operation in STREAM_OPERATIONS and not is_pushed:
+    if message.operation in STREAM_OPERATIONS and not is_pushed:
         return None
-    return leg, subscription.tenant, subscription.source.name, subscription.sink.id, reply.task_id
+    return leg, subscription.tenant, subscription.source.name, subscription.sink.id, message.task_id
 
 
-def _is_echoed_rpc_id(piece: Scannable, request: InspectionRequest) -> bool:
+def _is_echoed_rpc_id(piece: Scannable, exchange: Exchange, message: A2ACall | A2AReply) -> bool:
     """Whether the piece is the JSON-RPC id of the call, which differs between calls."""
-    return request.reply is not None and (piece.path, piece.text) == ("id", str(request.call.rpc_id))
+    is_id = (piece.path, piece.text) == ("id", str(exchange.call.rpc_id))
+    return is_id and isinstance(message, A2AReply)

@@ -14,11 +14,11 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import build_task_reply
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.exchange import Exchange, RelayAnswer, TaskHandle
 from placet.relay.push import PushProxy
-from placet.relay.runtime.relayed_call import Exchange, RelayAnswer
 from placet.relay.runtime.task_notifier import TaskNotifier
 from placet.relay.task import EndCall, HandOver, RenewLease, Task, TaskEnding, TaskStatus, apply
-from placet.relay.tasks.relay_tasks import BAD_ANSWER, RelayTasks, TaskHandle, task_view
+from placet.relay.tasks.relay_tasks import BAD_ANSWER, RelayTasks, task_view
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import Subscription
 from placet.relay.upstream.connection import PendingRequest

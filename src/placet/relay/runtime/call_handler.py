@@ -21,8 +21,11 @@ from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.exchange import (
     Answered,
+    AnsweredByRelay,
+    Exchange,
     ExchangeSteps,
     Forward,
+    RelayAnswer,
     pass_event,
     pass_events,
     pass_observed_event,
@@ -36,12 +39,6 @@ from placet.relay.policy.policy import Leg
 from placet.relay.push import CONFIG_CARRYING_OPERATIONS, PushOutbox, PushProxy
 from placet.relay.runtime.background_calls import BackgroundCalls, EarlyReturns
 from placet.relay.runtime.exchange_driver import EffectPerformer, ExchangeRun
-from placet.relay.runtime.relayed_call import (
-    AnsweredByRelay,
-    Exchange,
-    RelayAnswer,
-    build_inspection_request,
-)
 from placet.relay.runtime.task_notifier import TaskNotifier
 from placet.relay.settings import RelayLimits
 from placet.relay.tasks.access import TaskAccess
@@ -55,6 +52,7 @@ from placet.relay.upstream.agent_client import (
     NETWORK_ERRORS,
     AgentClient,
     as_a2a_error,
+    build_request,
     check_response_head,
     get_media_type,
     select_response_headers,
@@ -167,7 +165,7 @@ class CallHandler:
 
     def _send(self, exchange: Exchange, call: A2ACall, url: URL) -> PendingRequest | None:
         try:
-            return self.upstream.send(exchange.build_request(call, url), within=self._call_s)
+            return self.upstream.send(build_request(exchange, call, url), within=self._call_s)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 
@@ -175,7 +173,7 @@ class CallHandler:
         self, exchange: Exchange, run: CallRun, call: A2ACall, url: URL, within: float
     ) -> RelayAnswer:
         try:
-            response = await self.upstream.begin(exchange.build_request(call, url), within=within)
+            response = await self.upstream.begin(build_request(exchange, call, url), within=within)
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
         return await self._read_answer(exchange, run, response)
@@ -323,8 +321,7 @@ class CallHandler:
         """Record what policies find in a stream that the caller has got."""
         try:
             replies = [await self.recognize_forwarded(exchange, reply) for reply in replies]
-            request = build_inspection_request(exchange, exchange.call, None)
-            await self._inspector.observe_stream(request, replies)
+            await self._inspector.observe_stream(exchange, replies)
         except Exception as error:
             extra = {"correlation_id": exchange.correlation_id}
             log.error("stream_not_observed error=%s", redact_traceback(error), extra=extra)
@@ -359,8 +356,7 @@ class CallHandler:
         if first is None or (await self.rewrite_event(exchange, first)).task_id != first.task_id:
             return False
         recognized = [await self.recognize_forwarded(exchange, reply) for reply in replies]
-        request = build_inspection_request(exchange, exchange.call, first)
-        return await self._inspector.is_stream_clean(request, recognized, pieces)
+        return await self._inspector.is_stream_clean(exchange, recognized, pieces)
 
     async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
         """Return an agent's card as a caller gets it. Raises A2AError if a policy does not let it pass."""

@@ -20,10 +20,10 @@ from placet.relay.a2a.stream_merging import merge_event_documents
 from placet.relay.audit.audit_event import STARTED_STAGE, get_transport
 from placet.relay.audit.audit_log import AuditLog, EventStamp
 from placet.relay.audit.payload_bodies import build_payload_body
+from placet.relay.exchange import Exchange
 from placet.relay.policy.evaluation import Outcome
 from placet.relay.policy.finding import Finding, omit_sensitive_id
 from placet.relay.policy.policy import Leg
-from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.tenants import Subscription
 from placet.relay.traceback_redaction import redact_traceback
 

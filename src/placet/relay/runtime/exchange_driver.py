@@ -14,6 +14,7 @@ from placet.relay.a2a.reply import A2AReply, build_get_reply, build_task_call
 from placet.relay.exchange import (
     Answered,
     AnswerFromTask,
+    Exchange,
     ExchangeEffect,
     ExchangeSteps,
     FindTasks,
@@ -26,21 +27,18 @@ from placet.relay.exchange import (
     LinkTask,
     Record,
     RewriteReply,
+    TaskHandle,
     TranslateCall,
     pass_card,
     pass_reply,
 )
-from placet.relay.inspection.message_inspector import InspectionRequest, MessageHolder, MessageInspector
+from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
 from placet.relay.policy.verdict import PASS, UNWATCHED, PolicyVerdict, QuickCheck
 from placet.relay.push import PushProxy, is_config_operation
 from placet.relay.runtime.background_calls import EarlyReturns
-from placet.relay.runtime.relayed_call import (
-    Exchange,
-    build_inspection_request,
-)
 from placet.relay.task import Task
 from placet.relay.tasks.access import TaskAccess, TaskOwnedByRelay
-from placet.relay.tasks.relay_tasks import RelayTasks, TaskHandle, add_relay_tasks
+from placet.relay.tasks.relay_tasks import RelayTasks, add_relay_tasks
 from placet.relay.tenants import Subscription
 from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.upstream.agent_cards import AgentCardCache
@@ -134,27 +132,26 @@ class EffectPerformer:
         )
 
     async def _inspect(self, exchange: Exchange, effect: Inspect) -> PolicyVerdict:
-        request = await self._build_request(exchange, effect.message)
-        return await self._guard(exchange, self._inspector.inspect(effect.leg, request))
+        message = await self._recognize(exchange, effect.message)
+        return await self._guard(exchange, self._inspector.inspect(effect.leg, exchange, message))
 
     async def _inspect_events(self, exchange: Exchange, effect: InspectEvents) -> PolicyVerdict:
         if not self._inspector.has_policies(effect.leg, exchange.subscription):
             return UNWATCHED
         replies = [await self.recognize_forwarded(exchange, reply) for reply in effect.replies]
-        request = build_inspection_request(exchange, exchange.call, None)
-        return await self._guard(exchange, self._inspector.inspect_stream(effect.leg, request, replies))
+        return await self._guard(exchange, self._inspector.inspect_stream(effect.leg, exchange, replies))
 
     async def _hold_message(self, exchange: Exchange, effect: HoldMessage) -> Json:
         if self._holds is None:
             raise effect.verdict.build_refusal()
-        request = await self._build_request(exchange, effect.message)
-        return await self._guard(exchange, self._holds.hold(effect.leg, request, effect.verdict.evaluation))
+        message, evaluation = await self._recognize(exchange, effect.message), effect.verdict.evaluation
+        return await self._guard(exchange, self._holds.hold(effect.leg, exchange, message, evaluation))
 
     async def _hold_question(self, exchange: Exchange, effect: HoldQuestion) -> Json | None:
         if self._holds is None:
             return None
-        request = await self._build_request(exchange, effect.reply)
-        return await self._guard(exchange, self._holds.hold_input_request(request))
+        reply = await self.recognize_forwarded(exchange, effect.reply)
+        return await self._guard(exchange, self._holds.hold_input_request(exchange, reply))
 
     async def _hold_listed_questions(self, exchange: Exchange, effect: HoldListedQuestions) -> None:
         """Hold the questions in a task list, as if the caller had fetched each task that asks for input."""
@@ -175,11 +172,10 @@ class EffectPerformer:
             except A2AError as problem:  # such as too many pending holds: the list does not show the question
                 log.info("listed_question_not_held task=%s error=%s", task_id, problem.kind)
 
-    async def _build_request(self, exchange: Exchange, message: A2ACall | A2AReply) -> InspectionRequest:
+    async def _recognize(self, exchange: Exchange, message: A2ACall | A2AReply) -> A2ACall | A2AReply:
         if isinstance(message, A2ACall):
-            return build_inspection_request(exchange, message, None)
-        reply = await self.recognize_forwarded(exchange, message)
-        return build_inspection_request(exchange, exchange.call, reply)
+            return message
+        return await self.recognize_forwarded(exchange, message)
 
     async def _guard(self, exchange: Exchange, inspection: Awaitable[T]) -> T:
         """Return the result of an inspection or a hold. An unexpected failure ends the exchange."""
@@ -203,7 +199,7 @@ class EffectPerformer:
     async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
         """Return an agent's card as a caller gets it. Raises A2AError if a policy does not let it pass."""
         call = A2ACall(dialect=REST_1_0, operation="extended_card", method="GET")
-        exchange = Exchange(subscription=subscription, call=call, correlation_id=correlation_id, headers={})
+        exchange = Exchange(subscription=subscription, call=call, correlation_id=correlation_id)
         reply = A2AReply(dialect=REST_1_0, operation="extended_card", document=card)
         passed = await self.run(exchange, pass_card(reply))
         return passed.document

@@ -22,7 +22,7 @@ from placet.relay.a2a.json_format import build_message, build_text_part
 from placet.relay.a2a.reply import A2AReply, build_task_call, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
-from placet.relay.exchange import Answered, pass_reply
+from placet.relay.exchange import Answered, Exchange, TaskHandle, pass_reply
 from placet.relay.hold import (
     BeginSending,
     FrozenMessage,
@@ -38,9 +38,8 @@ from placet.relay.holds.review_case import format_label
 from placet.relay.policy.policy import Leg
 from placet.relay.registry import LiveRegistry
 from placet.relay.runtime.call_handler import CallHandler, get_forwarded_call
-from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.task import FinishTask, ReleaseTask, Task, TaskEnding
-from placet.relay.tasks.relay_tasks import BAD_ANSWER, TaskHandle
+from placet.relay.tasks.relay_tasks import BAD_ANSWER
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import RegisteredAgent, Subscription
 from placet.relay.traceback_redaction import redact_traceback
@@ -50,6 +49,7 @@ from placet.relay.upstream.agent_client import (
     NETWORK_ERRORS,
     UNAVAILABLE_STATUSES,
     as_a2a_error,
+    build_request,
     get_media_type,
 )
 from placet.relay.upstream.connection import (
@@ -153,7 +153,7 @@ class HeldMessageForwarder:
         self, exchange: Exchange, call: A2ACall, url: URL, on_task_id: OnTaskId
     ) -> A2AReply:
         upstream = self._calls.upstream
-        response = await upstream.begin(exchange.build_request(call, url))
+        response = await upstream.begin(build_request(exchange, call, url))
         try:
             if response.status in UNAVAILABLE_STATUSES:
                 cause = (

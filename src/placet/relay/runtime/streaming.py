@@ -12,8 +12,8 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
 from placet.relay.a2a.reply import A2AReply, check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
+from placet.relay.exchange import AnsweredByRelay, Exchange, RelayAnswer
 from placet.relay.runtime.call_handler import CallHandler
-from placet.relay.runtime.relayed_call import AnsweredByRelay, Exchange, RelayAnswer
 from placet.relay.runtime.withheld_stream import (
     EVENT_TOO_LARGE,
     STREAM_TIMEOUT,
@@ -27,6 +27,7 @@ from placet.relay.upstream.agent_client import (
     NETWORK_ERRORS,
     IdleTimeout,
     as_a2a_error,
+    build_request,
     get_media_type,
     read_chunk,
 )
@@ -83,7 +84,7 @@ class StreamRelay:
         upstream, limits = self._calls.upstream, self._calls.limits
         try:
             async with asyncio.timeout(limits.stream_idle_for.total_seconds()):
-                return await upstream.begin(exchange.build_request(call, url))
+                return await upstream.begin(build_request(exchange, call, url))
         except NETWORK_ERRORS as failure:
             raise as_a2a_error(failure) from failure
 

@@ -12,9 +12,9 @@ from placet.relay.a2a.dialects import TERMINAL
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.push_configs import PushTarget, build_bearer_authentication, build_create_call
 from placet.relay.a2a.reply import A2AReply, build_task_call
+from placet.relay.exchange import Exchange, RelayAnswer
 from placet.relay.policy.policy import Leg
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository
-from placet.relay.runtime.relayed_call import Exchange, RelayAnswer
 from placet.relay.tasks.relay_tasks import RelayTasks
 from placet.relay.tenants import Subscription
 

@@ -20,12 +20,12 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply, add_metadata, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.a2a.text_extraction import TextPiece
+from placet.relay.exchange import Exchange
 from placet.relay.inspection.stream_texts import StreamEventBuilder
 from placet.relay.inspection.stream_window import ReleasedEvent, StreamWindow
 from placet.relay.policy.finding import Finding, cut_findings, mask_text
 from placet.relay.policy.text_joining import is_content
 from placet.relay.runtime.call_handler import CallHandler
-from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.task_reasons import build_streaming_metadata
 from placet.relay.upstream.agent_client import IdleTimeout, read_chunk
 from placet.relay.upstream.connection import UpstreamResponse

@@ -8,10 +8,10 @@ from placet.relay.a2a.call import MAX_ID_LENGTH, A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import CONTEXT_ID, Json, replace_task_id
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.exchange import CallWrites
 from placet.relay.task import Task
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import Subscription
-from placet.relay.write_queue import CallWrites
 
 TASK_NOT_FOUND = "Task not found"
 ID_TOO_LONG = (

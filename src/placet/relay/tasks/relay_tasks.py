@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 from urllib.parse import parse_qs
@@ -25,12 +24,11 @@ from placet.relay.a2a.json_format import (
     translate_part,
     translate_task,
 )
-from placet.relay.a2a.reply import A2AReply, digest_message
+from placet.relay.a2a.reply import A2AReply
 from placet.relay.task import HAS_ENDED, NOT_ANSWERED, WAITS_FOR_DECISION, Task, TaskEnding, TaskStatus
 from placet.relay.task_reasons import Timeout, reason_to_metadata
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import Subscription
-from placet.relay.write_queue import CallWrites
 
 BAD_ANSWER = "The agent's response is not valid."
 ABANDONED = "The relay stopped while it waited for the agent's response. The outcome is unknown."
@@ -91,69 +89,6 @@ def _build_task(
         metadata=metadata,
         status_message=status_message,
     )
-
-
-class TaskHandle:
-    """The state of one call that changes while the call is handled."""
-
-    __slots__ = (
-        "forwarded",
-        "inspections",
-        "is_in_background",
-        "released_events",
-        "sent_message",
-        "task_id",
-        "upstream_id",
-        "writes",
-    )
-
-    def __init__(self, task_id: str | None = None, *, writes: CallWrites | None = None) -> None:
-        self.task_id = task_id
-        """The relay's id for the task of the call; None if the relay has not created or held one."""
-        self.writes = writes
-        """The task rows that wait for the audit event of the call; None if rows are written at once."""
-        self.upstream_id: str | None = None
-        """The agent's id for the task."""
-        self.forwarded: str | None = None
-        """The digest of the message as the agent gets it (`digest_message`); None for other operations."""
-        self.sent_message: Json | None = None
-        """The message as the agent gets it."""
-        self.released_events = 0
-        """The number of events of a stream that the caller has got before it was inspected as a whole."""
-        self.inspections = 0
-        """How many inspections are in progress. Each of them may hold the message."""
-        self.is_in_background = False
-        """Whether the call continues after its caller was answered, so that more findings may follow."""
-
-    def assign_task(self, task_id: str) -> None:
-        """Record the relay's id for the task of a call that continues in the background."""
-        self.task_id = task_id
-
-    def link_agent_task(self, agent_task_id: str) -> None:
-        """Record the agent's id for the task."""
-        self.upstream_id = agent_task_id
-
-    def count_released(self, events: int) -> None:
-        """Record how many events of a stream the caller has got before it was inspected as a whole."""
-        self.released_events = events
-
-    def continue_in_background(self) -> None:
-        """Record that the call continues after its caller was answered."""
-        self.is_in_background = True
-
-    @contextmanager
-    def count_inspection(self) -> Iterator[None]:
-        """Count an inspection while it is in progress."""
-        self.inspections += 1
-        try:
-            yield
-        finally:
-            self.inspections -= 1
-
-    def record_sent(self, message: Json) -> str:
-        """Record the message as the agent gets it, and return its digest."""
-        self.sent_message, self.forwarded = message, digest_message(message)
-        return self.forwarded
 
 
 class HeldTasks(Protocol):

@@ -15,10 +15,11 @@ from typing import Protocol, TypedDict, Unpack
 from placet.errors import Unavailable
 from placet.ports.change_feed import ChangeFeed
 from placet.ports.row_validation import can_be_stored
-from placet.ports.task_store import TaskRow
+from placet.ports.task_store import TaskKey, TaskRow
 from placet.relay.a2a.errors import A2AError
+from placet.relay.exchange import CallWrites
 from placet.relay.task import IdKind, Task, decode_task, row_from_task, task_from_row
-from placet.relay.write_queue import CallWrites, RelayWriteStore, TaskKey, WriteQueue
+from placet.relay.write_queue import RelayWriteStore, WriteQueue
 
 CACHE_BYTES = 32 * 2**20
 OVERHEAD_BYTES = 500  # a key and a task of the cache without the body, roughly

@@ -28,17 +28,15 @@ from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, RpcId, build_error_body, get_error_status
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
+from placet.relay.exchange import CallWrites, Exchange, RelayAnswer, TaskHandle
 from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
 from placet.relay.runtime.call_handler import CallHandler
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
-from placet.relay.runtime.relayed_call import Exchange, RelayAnswer
 from placet.relay.runtime.streaming import StreamRelay
-from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tenants import RegisteredCaller, Subscription
 from placet.relay.transports.request_reading import Authenticate, ReadBody, get_path_below, read_body_in_time
 from placet.relay.upstream.agent_cards import AgentCardCache
-from placet.relay.write_queue import CallWrites
 
 MAX_QUERY = 4096
 CARD_FRESH_S = 60

@@ -24,19 +24,16 @@ from placet.relay.a2a.dialects import REST_1_0, TERMINAL
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.exchange import Answered, pass_reply
+from placet.relay.exchange import Answered, CallWrites, Exchange, TaskHandle, pass_reply
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository, token_matches
 from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
 from placet.relay.runtime.call_handler import CallHandler
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
-from placet.relay.runtime.relayed_call import Exchange
 from placet.relay.task import Task
-from placet.relay.tasks.relay_tasks import TaskHandle
 from placet.relay.tenants import Subscription
 from placet.relay.transports.request_reading import ReadBody, get_path_below, read_body_in_time
 from placet.relay.upstream.agent_client import JSON_TYPES
-from placet.relay.write_queue import CallWrites
 
 MAX_DIGESTS = 64
 MAX_CONCURRENT = 64
@@ -68,6 +65,7 @@ class WebhookEndpoint:
         self._outbox = outbox
         self._notifier = calls.notifier
         self._read_body = read_body
+        self._audit_log = audit_log
         self._recorder = CallRecorder(audit_log)
         self._monotonic = monotonic
         self._rate_limit = NotificationRateLimit(monotonic)
@@ -136,7 +134,7 @@ class WebhookEndpoint:
         try:
             inspected = await self._inspect(exchange, reply)
         finally:
-            writes.discard()  # after a failed inspection no audit event writes the rest
+            self._audit_log.discard(writes)  # after a failed inspection no audit event writes the rest
         if is_withheld and inspected is not None and inspected.status_update is not None and inspected.final:
             inspected = await self._fetch_whole_task(subscription, webhook, inspected)
         if inspected is not None:

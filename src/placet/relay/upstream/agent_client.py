@@ -14,7 +14,9 @@ from yarl import URL
 
 from placet import __version__
 from placet.errors import AddressRefused
+from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
+from placet.relay.exchange import Exchange
 from placet.relay.settings import RelayLimits
 from placet.relay.tenants import RegisteredAgent
 from placet.relay.upstream.connection import (
@@ -328,6 +330,11 @@ class UpstreamRequest(NamedTuple):
     url: URL
     headers: Mapping[str, str]
     body: bytes
+
+
+def build_request(exchange: Exchange, call: A2ACall, url: URL) -> UpstreamRequest:
+    """Return the request that sends a call of this exchange to the agent."""
+    return UpstreamRequest(exchange.subscription.sink, call.method, url, exchange.headers, call.body())
 
 
 class AgentClient:
