@@ -13,10 +13,10 @@ BROWSER_2 := $(wildcard tests/browser/test_[i-l]*.py)
 CLI_1 := $(wildcard tests/cli/test_[a-g]*.py)
 MESSAGES := tests/relay/inspection tests/relay/detectors
 SERVICES := tests/server tests/desk tests/agent tests/reviews tests/signing
-IN_PARTS := $(SCHEMATHESIS) $(SERVICES) tests/hook tests/mcp tests/bench tests/browser tests/cli tests/docs \
+IN_PARTS := $(SCHEMATHESIS) $(SERVICES) tests/hook tests/mcp tests/bench tests/browser tests/cli tests/clients tests/docs \
   tests/install tests/pages tests/relay
 PARTS := lint test-hook test-browser-1 test-browser-2 test-browser-3 test-pages test-cli-1 test-cli-2 \
-  test-mcp test-docs test-messages test-relay test-install test-others test-services test-schemathesis
+  test-mcp test-docs test-messages test-relay test-install test-others test-services test-schemathesis test-clients
 # A part says what it found when it ends, so that the parts' failures are not mixed.
 GROUP_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # All extras but those of OWN_ENVIRONMENT in scripts/compat.py, which no lock can contain beside the others.
@@ -30,7 +30,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full compat compat-agents lint format docs gallery languages bench faults lock clean
-.PHONY: $(PARTS) setup-base setup-test browser redis load-generator
+.PHONY: $(PARTS) setup-base setup-test browser redis load-generator node-packages
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -64,6 +64,8 @@ test-docs: TESTS = tests/docs
 test-messages: TESTS = $(MESSAGES)
 test-relay: TESTS = tests/relay $(patsubst %,--ignore=%,$(MESSAGES) $(SCHEMATHESIS))
 test-install: TESTS = tests/install
+test-clients: TESTS = tests/clients
+test-clients: node-packages
 test-services: TESTS = $(SERVICES) $(SCHEMATHESIS:%=--ignore=%)
 test-schemathesis: TESTS = $(SCHEMATHESIS)
 test-others: TESTS = tests $(IN_PARTS:%=--ignore=%)
@@ -122,3 +124,6 @@ redis: setup-test
 
 load-generator: setup-test
 	@$(BIN)/python -m scripts.wrk
+
+node-packages: setup-test
+	@$(BIN)/python -m scripts.node_packages
