@@ -12,7 +12,7 @@ from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.exchange import Exchange
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import PASS, PolicyVerdict, QuickCheck
+from placet.relay.policy.verdict import PASS, UNWATCHED, PolicyVerdict
 from placet.relay.task import IdKind, Task, task_from_row
 from placet.relay.tasks.task_repository import TaskWriteOptions
 from placet.relay.tenants import Subscription
@@ -47,8 +47,10 @@ class PassthroughInspector:
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         return False
 
-    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
-        return QuickCheck.UNWATCHED
+    def inspect_quickly(
+        self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply
+    ) -> PolicyVerdict | None:
+        return UNWATCHED
 
     async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:
         return PASS

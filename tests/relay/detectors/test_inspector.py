@@ -18,7 +18,6 @@ from placet.relay.detectors.registry import DetectorRegistry, load_entry_points
 from placet.relay.policy.evaluation import Outcome
 from placet.relay.policy.policy import MESSAGE_LEGS, parse_policy_draft
 from placet.relay.policy.policy_set import PolicySet
-from placet.relay.policy.verdict import QuickCheck
 from placet.testing.contracts.detector import DetectorContract, DetectorSample
 from tests.relay.detectors.sample_evaluator import WAY, build_evaluator, evaluate_texts
 from tests.relay.policies.samples import (
@@ -145,7 +144,7 @@ async def test_plug_in_is_called_only_through_its_port():
         [build_policy(build_plugin_draft("x-words", words=["fool"]))], OverloadedDetector()
     )
     exchange = {name: value for name, value in WAY.items() if name != "at"}
-    assert found.check_quickly(SinglePieceMessage(), **exchange, now=lambda: NOW) is QuickCheck.UNSURE
+    assert found.inspect_quickly(SinglePieceMessage(), **exchange, now=lambda: NOW) is None
     assert (await evaluate_texts(found, "you fool")).outcome is Outcome.BLOCK
 
 

@@ -18,7 +18,7 @@ from placet.relay.exchange import Exchange
 from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import MESSAGE_LEGS, Leg
-from placet.relay.policy.verdict import PASS, PolicyVerdict, QuickCheck
+from placet.relay.policy.verdict import PASS, PolicyVerdict
 from placet.relay.tenants import Subscription
 from tests.relay.a2a.raw_agent import RawAgent, answer_with, build_head, run_raw_agent, write_bytes
 from tests.relay.a2a.sdk_agent import serve_app
@@ -51,8 +51,10 @@ class RecordingInspector:
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         return True
 
-    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
-        return QuickCheck.UNSURE
+    def inspect_quickly(
+        self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply
+    ) -> PolicyVerdict | None:
+        return None
 
     async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:
         with self.lock:

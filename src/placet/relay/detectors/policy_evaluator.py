@@ -34,7 +34,7 @@ from placet.relay.policy.evaluation import (
 )
 from placet.relay.policy.policy import Leg, Policy, PolicyAction, build_rule
 from placet.relay.policy.policy_set import ApplicablePolicies, AppliedPolicy, PolicySet
-from placet.relay.policy.verdict import QuickCheck
+from placet.relay.policy.verdict import PASS, UNWATCHED, PolicyVerdict
 from placet.relay.tenants import StreamingMode
 from placet.relay.traceback_redaction import redact_traceback
 
@@ -127,27 +127,30 @@ class PolicyEvaluator:
         near_misses = build_near_misses(applied, results, pieces)
         return replace(evaluation, near_misses=near_misses) if near_misses else evaluation
 
-    def check_quickly(
+    def inspect_quickly(
         self, message: PlainMessage, *, source: str, sink: str, leg: Leg, now: Callable[[], datetime]
-    ) -> QuickCheck:
-        """Return whether no policy applies or no rule matches the message's JSON; UNSURE on any failure."""
+    ) -> PolicyVerdict | None:
+        """Return UNWATCHED if no policy applies, and PASS if no rule matches the message's JSON.
+
+        None means that the message must be inspected. It is also returned after any failure.
+        """
         try:
             view = self._views.get((source, sink, leg))
             if view is None or not view.is_permanent:
                 view = self._get_view(source, sink, leg, now())
             if view.strictest is None:
-                return QuickCheck.UNWATCHED
+                return UNWATCHED
             plain = message.plain
             if plain is None:
-                return QuickCheck.UNSURE
+                return None
             for step in view.steps:
                 is_clear = step.bundle.is_clear
                 if is_clear is None or not is_clear(plain):
-                    return QuickCheck.UNSURE
+                    return None
         except Exception as error:
             logger.error("quick_check_failed error=%s", redact_traceback(error))
-            return QuickCheck.UNSURE
-        return QuickCheck.CLEAR
+            return None
+        return PASS
 
     def applies(self, *, source: str, sink: str, leg: Leg, at: datetime) -> tuple[AppliedPolicy, ...]:
         """Return the policies that apply, in order."""

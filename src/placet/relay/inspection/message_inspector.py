@@ -13,7 +13,7 @@ from placet.relay.exchange import Exchange
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import PolicyVerdict, QuickCheck
+from placet.relay.policy.verdict import PolicyVerdict
 from placet.relay.tenants import Subscription
 
 
@@ -24,8 +24,10 @@ class MessageInspector(Protocol):
         """Whether a policy may apply to this leg. Other legs are not inspected."""
         ...
 
-    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
-        """Return the result of a quick check, which decides most messages. Returns UNSURE on any failure."""
+    def inspect_quickly(
+        self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply
+    ) -> PolicyVerdict | None:
+        """Return the verdict if it needs no waiting, as for most messages; None also after any failure."""
         ...
 
     async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:

@@ -45,7 +45,7 @@ from placet.relay.policy.text_joining import (
     keep_continuing_findings,
     split_findings,
 )
-from placet.relay.policy.verdict import PASS, PASS_EVALUATION, PolicyVerdict, QuickCheck
+from placet.relay.policy.verdict import PASS, PASS_EVALUATION, PolicyVerdict
 from placet.relay.settings import STREAM_CARRY, STREAM_WINDOW
 from placet.relay.tenants import Subscription
 
@@ -170,17 +170,17 @@ class PolicyInspector:
             )
         return findings
 
-    def check_quickly(self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply) -> QuickCheck:
-        """Return the quick check of the tenant's evaluator, or UNSURE if its policies are not loaded."""
+    def inspect_quickly(
+        self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply
+    ) -> PolicyVerdict | None:
+        """See `MessageInspector`."""
         evaluator = self._policy_cache.find(subscription.tenant)
         if evaluator is None:
-            return QuickCheck.UNSURE
-        check = evaluator.check_quickly(
+            return None
+        verdict = evaluator.inspect_quickly(
             message, source=subscription.source.name, sink=subscription.sink.id, leg=leg, now=self._now
         )
-        if check is QuickCheck.CLEAR and self._may_continue(leg, subscription, message):
-            return QuickCheck.UNSURE
-        return check
+        return None if verdict is PASS and self._may_continue(leg, subscription, message) else verdict
 
     async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:
         """See `MessageInspector`."""

@@ -1,7 +1,5 @@
 """What the policies say about a message: the one value from the detectors to the audit."""
 
-from enum import Enum
-
 from msgspec import Struct
 
 from placet.relay.a2a.call import A2ACall
@@ -44,11 +42,3 @@ class PolicyVerdict(Struct, frozen=True, kw_only=True):
 
 PASS = PolicyVerdict()
 UNWATCHED = PolicyVerdict(is_watched=False)
-
-
-class QuickCheck(Enum):
-    """The result of a quick check, which does not wait."""
-
-    UNWATCHED = "No policy applies."
-    CLEAR = "No policy matches."
-    UNSURE = "The message must be inspected."

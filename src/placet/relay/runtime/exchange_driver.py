@@ -33,7 +33,7 @@ from placet.relay.exchange import (
     pass_reply,
 )
 from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
-from placet.relay.policy.verdict import PASS, UNWATCHED, PolicyVerdict, QuickCheck
+from placet.relay.policy.verdict import UNWATCHED, PolicyVerdict
 from placet.relay.push import PushProxy, is_config_operation
 from placet.relay.runtime.background_calls import EarlyReturns
 from placet.relay.task import Task
@@ -44,10 +44,6 @@ from placet.relay.traceback_redaction import redact_traceback
 from placet.relay.upstream.agent_cards import AgentCardCache
 
 NOT_CHECKED = "The message could not be checked, so it was not forwarded."
-QUICK_VERDICTS: Mapping[QuickCheck, PolicyVerdict] = {
-    QuickCheck.UNWATCHED: UNWATCHED,
-    QuickCheck.CLEAR: PASS,
-}
 log = logging.getLogger("placet.relay")
 T = TypeVar("T")
 
@@ -127,9 +123,7 @@ class EffectPerformer:
 
     def inspect_quickly(self, exchange: Exchange, effect: Inspect) -> PolicyVerdict | None:
         """Return the verdict if it needs no detector, as for most messages."""
-        return QUICK_VERDICTS.get(
-            self._inspector.check_quickly(effect.leg, exchange.subscription, effect.message)
-        )
+        return self._inspector.inspect_quickly(effect.leg, exchange.subscription, effect.message)
 
     async def _inspect(self, exchange: Exchange, effect: Inspect) -> PolicyVerdict:
         message = await self._recognize(exchange, effect.message)
