@@ -75,7 +75,7 @@ async def _open_policy_routes(store: Store, settings: Settings) -> AsyncIterator
     policies = PolicyRepository(store, audit_log=audit_log, now=clock.now, settings_policies=settled)
     members = LiveRegistry(snapshot_from_settings(relay, os.environ), store=store)
     detectors = load_replay_detectors()
-    cache = PolicyCache(store, detectors, now=clock.now, settings_policies=settled)
+    cache = PolicyCache(policies, detectors)
     try:
         yield (
             *EvaluationApi(policies, detectors, cache).routes(),

@@ -17,7 +17,7 @@ from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
-from placet.relay.detectors.registry import DetectorRegistry, load_detectors
+from placet.relay.detectors.registry import load_detectors
 from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.resolution import HoldResolver
@@ -90,16 +90,13 @@ class Relay:
         )
         self.retention = RetentionJob(dependencies.store, self.tenant_retention, now=dependencies.now)
         self.detectors = load_detectors()
-        settings_policies = _read_settings_policies(dependencies)
         self.policy_repository = PolicyRepository(
             dependencies.store,
             audit_log=self.audit_log,
             now=dependencies.now,
-            settings_policies=settings_policies,
+            settings_policies=_read_settings_policies(dependencies),
         )
-        self.policy_cache = _build_policy_cache(
-            dependencies, self.detectors, self.policy_repository, settings_policies
-        )
+        self.policy_cache = PolicyCache(self.policy_repository, self.detectors)
         self.push_proxy = PushProxy(_build_webhook_repository(dependencies), dependencies.check_push)
         self.push_outbox = PushOutbox(dependencies.store, now=dependencies.now, wake=dependencies.wake_outbox)
         self.tasks = StoredTaskRepository(
@@ -325,23 +322,6 @@ def _build_tenant_retention(dependencies: RelayDependencies) -> TenantRetention:
 def _read_settings_policies(dependencies: RelayDependencies) -> list[Policy]:
     path = dependencies.settings.policies
     return [] if path is None else read_settings_policies(path, now=dependencies.now())
-
-
-def _build_policy_cache(
-    dependencies: RelayDependencies,
-    detectors: DetectorRegistry,
-    policy_repository: PolicyRepository,
-    settings_policies: list[Policy],
-) -> PolicyCache:
-    policy_cache = PolicyCache(
-        dependencies.store,
-        detectors,
-        now=dependencies.now,
-        settings_policies=settings_policies,
-        read=policy_repository.get_snapshot,
-    )
-    policy_repository.on_change = policy_cache.reload
-    return policy_cache
 
 
 def _build_webhook_repository(dependencies: RelayDependencies) -> WebhookRepository:

@@ -46,14 +46,7 @@ class PolicyApiClient:
         self.policy_repository = PolicyRepository(
             store, audit_log=self.trail, now=clock, settings_policies=settings_policies
         )
-        self.policy_cache = PolicyCache(
-            store,
-            detectors,
-            now=clock,
-            settings_policies=settings_policies,
-            read=self.policy_repository.get_snapshot,
-        )
-        self.policy_repository.on_change = self.policy_cache.reload
+        self.policy_cache = PolicyCache(self.policy_repository, detectors)
         registry = snapshot_from_settings(
             RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {}
         )

@@ -25,6 +25,7 @@ from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.exchange import CallWrites, Exchange
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.policy_inspector import PolicyInspector
+from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import digest_text
 from placet.relay.policy.policy import Leg, create_policy, parse_policy_draft
@@ -227,8 +228,9 @@ def run_inspected_relay(
 ) -> Iterator[InspectedRelay]:
     """A relay of these settings that judges by the store's policies."""
     listener, url = bind_free_port()
-    policy_cache = PolicyCache(store, detectors, now=clock.now)
-    found = InspectedRelay(url, policy_cache, MemoryHolder(), MemoryAuditLog())
+    trail = MemoryAuditLog()
+    policy_cache = PolicyCache(PolicyRepository(store, audit_log=trail, now=clock.now), detectors)
+    found = InspectedRelay(url, policy_cache, MemoryHolder(), trail)
     lookup = SystemLookup()
     relay = build_app(
         settings,

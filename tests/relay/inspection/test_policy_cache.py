@@ -14,10 +14,12 @@ from placet.desk import clock
 from placet.errors import SettingsError
 from placet.ports.detector import PreparedRules, Rule, Scannable
 from placet.ports.store import Store
+from placet.relay.audit.audit_log import AuditLog
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.regex import RegexDetector
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
+from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policy.policy import Leg, Policy
 from placet.relay.policy.policy_set import (
     StoredPolicy,
@@ -47,19 +49,26 @@ async def store_bound_policies(store: Store, *policies: Policy, rev: int = 1, te
     )
 
 
+def build_policy_cache(
+    store: Store, detectors: DetectorRegistry, settings_policies: list[Policy] | None = None
+) -> PolicyCache:
+    repository = PolicyRepository(
+        store,
+        audit_log=AuditLog(store, now=clock.now),
+        now=clock.now,
+        settings_policies=settings_policies or (),
+    )
+    return PolicyCache(repository, detectors)
+
+
 @asynccontextmanager
 async def open_policy_cache(
-    store: Store | None,
+    store: Store,
     *,
     settings_policies: list[Policy] | None = None,
     detectors: DetectorRegistry | None = None,
 ) -> AsyncIterator[PolicyCache]:
-    found = PolicyCache(
-        store,
-        detectors or DetectorRegistry([RegexDetector()]),
-        now=clock.now,
-        settings_policies=settings_policies or (),
-    )
+    found = build_policy_cache(store, detectors or DetectorRegistry([RegexDetector()]), settings_policies)
     try:
         yield found
     finally:
@@ -212,9 +221,7 @@ async def test_policies_that_cannot_be_loaded_at_start_block_their_tenant(
 
 def test_policies_of_the_settings_that_cannot_be_checked_here_stop_the_start() -> None:
     with pytest.raises(SettingsError, match="no detector for"):
-        PolicyCache(
-            None, DetectorRegistry([]), now=clock.now, settings_policies=[build_regex_policy("secret")]
-        )
+        build_policy_cache(open_memory_store(), DetectorRegistry([]), [build_regex_policy("secret")])
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "[[policies]]\nname = 'x'"])

@@ -2,20 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
 
 from placet.errors import PlacetError, SettingsError, ValidationFailed
-from placet.ports.config_store import ConfigStore
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
-from placet.relay.inspection.policy_repository import read_policy_revision, read_policy_snapshot
-from placet.relay.policy.binding import Binding, BindingLevel, GroupEntry, PolicyGroup, PolicyRef
+from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.policy.policy import Policy, parse_policy_file
-from placet.relay.policy.policy_set import PolicySet, PolicySnapshot
+from placet.relay.policy.policy_set import PolicySet, PolicySnapshot, bind_for_everyone
 from placet.relay.tenants import DEFAULT_TENANT
 
 SETTINGS_GROUP = "settings"
@@ -37,42 +35,31 @@ class _CachedPolicies(Struct, frozen=True, kw_only=True):
 class PolicyCache:
     """Returns each tenant's evaluator. The old one stays in use until the new one is compiled.
 
-    `read` returns a tenant's policies; without it, they are read from the store. Raises SettingsError for a
-    policy of the settings whose detector is not installed or rejects it.
+    Raises SettingsError for a policy of the settings whose detector is not installed or rejects it.
     """
 
-    def __init__(
-        self,
-        store: ConfigStore | None,
-        detectors: DetectorRegistry,
-        *,
-        now: Callable[[], datetime],
-        settings_policies: Sequence[Policy] = (),
-        read: Callable[[str], Awaitable[PolicySnapshot]] | None = None,
-    ) -> None:
-        self._store = store
-        self._read = read
+    def __init__(self, policy_repository: PolicyRepository, detectors: DetectorRegistry) -> None:
+        self._policy_repository = policy_repository
         self._detectors = detectors
-        self._now = now
-        self._settings_policies = tuple({policy.policy_id: policy for policy in settings_policies}.values())
+        self._settings_policies = [
+            versions[-1].value.policy
+            for versions in policy_repository.list_settings_policies(DEFAULT_TENANT).values()
+        ]
         self._cached: dict[str, _CachedPolicies] = {}
         self._failures: dict[str, str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._reloading: set[asyncio.Task[None]] = set()
         self._check_settings()
+        policy_repository.add_change_listener(self.reload)
 
     async def open(self) -> None:
         """Load the policies of all tenants and watch for changes.
 
         The relay forwards no messages of a tenant until its policies are loaded.
         """
-        tenants = {DEFAULT_TENANT}
-        if self._store is not None:
-            self._store.add_record_listener(self._on_records_changed)
-            for kind in ("policy", "policy_group", "binding"):
-                tenants.update(record.tenant for record in await self._store.list_records(kind))
-        for tenant in sorted(tenants):
+        self._policy_repository.store.add_record_listener(self._on_records_changed)
+        for tenant in sorted(await self._policy_repository.list_tenants()):
             await self.reload(tenant)
 
     def find(self, tenant: str) -> PolicyEvaluator | None:
@@ -112,10 +99,9 @@ class PolicyCache:
 
     async def _load(self, tenant: str) -> None:
         cached = self._cached.get(tenant)
-        rev = 0 if self._store is None else await read_policy_revision(self._store, tenant)
-        if cached is not None and cached.rev == rev and tenant not in self._failures:
+        snapshot = await self._policy_repository.get_snapshot(tenant)
+        if cached is not None and cached.rev == snapshot.rev and tenant not in self._failures:
             return
-        snapshot = await self._read_snapshot(tenant)
         bound = snapshot.select_bound()
         if cached is None or cached.bound != bound:
             evaluator = await asyncio.to_thread(self._build_evaluator, tenant, snapshot)
@@ -123,17 +109,13 @@ class PolicyCache:
             evaluator = cached.evaluator  # only unbound policies have changed
         self._cached[tenant] = _CachedPolicies(rev=snapshot.rev, bound=bound, evaluator=evaluator)
 
-    async def _read_snapshot(self, tenant: str) -> PolicySnapshot:
-        if self._store is None:
-            return PolicySnapshot()
-        return await (read_policy_snapshot(self._store, tenant) if self._read is None else self._read(tenant))
-
     def _build_evaluator(self, tenant: str, snapshot: PolicySnapshot) -> PolicyEvaluator:
         policies = snapshot.in_force()
         groups = [group.value for group in snapshot.groups.values()]
         bindings = [binding.value for binding in snapshot.bindings.values()]
         if tenant == DEFAULT_TENANT and self._settings_policies:
-            group, binding = self._build_settings_binding()
+            created_at = self._settings_policies[0].created_at
+            group, binding = bind_for_everyone(self._settings_policies, id=SETTINGS_GROUP, now=created_at)
             policies, groups, bindings = (
                 (*policies, *self._settings_policies),
                 [*groups, group],
@@ -141,22 +123,6 @@ class PolicyCache:
             )
         return PolicyEvaluator(
             PolicySet(policies=policies, groups=groups, bindings=bindings), self._detectors
-        )
-
-    def _build_settings_binding(self) -> tuple[PolicyGroup, Binding]:
-        created_at = self._settings_policies[0].created_at
-        entries = tuple(
-            GroupEntry(order_index=index, policy=PolicyRef(policy_id=policy.policy_id))
-            for index, policy in enumerate(self._settings_policies)
-        )
-        return (
-            PolicyGroup(id=SETTINGS_GROUP, name=SETTINGS_GROUP, policies=entries, created_at=created_at),
-            Binding(
-                id=SETTINGS_GROUP,
-                group_id=SETTINGS_GROUP,
-                binding_level=BindingLevel.TENANT,
-                created_at=created_at,
-            ),
         )
 
     def _check_settings(self) -> None:

@@ -11,6 +11,7 @@ from placet.ports.config_store import ConfigStore
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.policy.policy import Policy
 from placet.relay.policy.policy_set import (
+    KINDS,
     REVISION_ID,
     PolicySnapshot,
     PolicyVersions,
@@ -62,14 +63,27 @@ class PolicyRepository:
         now: Callable[[], datetime],
         settings_policies: Iterable[Policy] = (),
     ) -> None:
-        self.on_change: Callable[[str], Awaitable[None]] | None = None
-        """Called with the tenant after each change. The change waits for it."""
         self._store = store
+        self._listeners: list[Callable[[str], Awaitable[None]]] = []
         self._audit_log = audit_log
         self._snapshots: dict[str, PolicySnapshot] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.now = now
         self._settings_policies = {one.policy_id: _build_settings_version(one) for one in settings_policies}
+
+    @property
+    def store(self) -> ConfigStore:
+        """The store of the policies."""
+        return self._store
+
+    def add_change_listener(self, listener: Callable[[str], Awaitable[None]]) -> None:
+        """Call `listener` with the tenant after each change of this repository. The change waits for it."""
+        self._listeners.append(listener)
+
+    async def list_tenants(self) -> set[str]:
+        """Return the tenants that have stored policies, and the default tenant."""
+        records = [record for kind in KINDS for record in await self._store.list_records(kind)]
+        return {DEFAULT_TENANT, *(record.tenant for record in records)}
 
     def list_settings_policies(self, tenant: str) -> Mapping[str, PolicyVersions]:
         """Return the tenant's policies from the settings, by id."""
@@ -103,8 +117,8 @@ class PolicyRepository:
                 except RelayConflict:
                     continue
                 self._cache(tenant, result)
-                if self.on_change is not None:
-                    await self.on_change(tenant)
+                for listener in self._listeners:
+                    await listener(tenant)
                 return change.result
         raise RelayConflict("Others changed the tenant's policies at the same time. Try again.")
 

@@ -71,12 +71,7 @@ class PolicySet:
     def for_everyone(cls, policies: Iterable[Policy], *, now: datetime) -> "PolicySet":
         """Return a set whose policies apply to every message of the tenant, in this order."""
         ordered = tuple(policies)
-        entries = tuple(
-            GroupEntry(order_index=index, policy=PolicyRef(policy_id=policy.policy_id))
-            for index, policy in enumerate(ordered)
-        )
-        group = PolicyGroup(id="everyone", name="everyone", policies=entries, created_at=now)
-        binding = Binding(id="everyone", group_id=group.id, binding_level=BindingLevel.TENANT, created_at=now)
+        group, binding = bind_for_everyone(ordered, id="everyone", now=now)
         return cls(policies=ordered, groups=(group,), bindings=(binding,))
 
     def list_bound(self, leg: Leg) -> tuple[Policy, ...]:
@@ -149,6 +144,18 @@ class PolicySet:
         for binding in (one for bindings in self._bindings.values() for one in bindings):
             if binding.group_id not in self._groups:
                 raise_invalid("binding.groupId", f"names {quote(binding.group_id)}, which does not exist")
+
+
+def bind_for_everyone(policies: Iterable[Policy], *, id: str, now: datetime) -> tuple[PolicyGroup, Binding]:
+    """Return a group with these policies, and a binding that applies it to every message of the tenant."""
+    entries = tuple(
+        GroupEntry(order_index=index, policy=PolicyRef(policy_id=policy.policy_id))
+        for index, policy in enumerate(policies)
+    )
+    return (
+        PolicyGroup(id=id, name=id, policies=entries, created_at=now),
+        Binding(id=id, group_id=id, binding_level=BindingLevel.TENANT, created_at=now),
+    )
 
 
 def _index_versions(
