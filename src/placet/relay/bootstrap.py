@@ -14,7 +14,7 @@ from placet.errors import NotPermitted, Unavailable
 from placet.http.route import Route
 from placet.ports.courier import Courier
 from placet.ports.identity import Principal
-from placet.ports.store import Store
+from placet.ports.relay_store import RelayStore
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
 from placet.relay.detectors.registry import load_detectors
@@ -59,7 +59,7 @@ class RelayDependencies(Struct, frozen=True, kw_only=True):
     """What the relay needs from the server."""
 
     settings: RelaySettings
-    store: Store
+    store: RelayStore
     desk: ReviewDesk
     wake_outbox: Callable[[], None]
     """Wakes the outbox after a delivery was added."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
-from typing import Protocol
 
 from placet.errors import Unavailable
-from placet.ports.audit_store import AuditRow, AuditStore
-from placet.ports.task_store import TaskKey, TaskRow, TaskStore
+from placet.ports.audit_store import AuditRow
+from placet.ports.relay_store import RelayStore
+from placet.ports.task_store import TaskKey, TaskRow
 from placet.relay.exchange import CallWrites
 
 BuildEvent = Callable[[], AuditRow]
@@ -39,14 +39,10 @@ QUEUE_CLOSED = "The server is stopping. Try again later."
 log = logging.getLogger("placet.relay.audit")
 
 
-class RelayWriteStore(TaskStore, AuditStore, Protocol):
-    """A store of task rows and audit events."""
-
-
 class WriteQueue:
     """Writes task rows and audit events behind: up to 200 writes per transaction, at most 40 ms later."""
 
-    def __init__(self, store: RelayWriteStore) -> None:
+    def __init__(self, store: RelayStore) -> None:
         self._store = store
         self._waiting: deque[QueuedWrite] = deque()
         self._bytes = 0

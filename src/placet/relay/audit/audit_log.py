@@ -14,10 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from placet.ports.audit_store import AuditRow
+from placet.ports.relay_store import RelayStore
 from placet.relay.audit.audit_event import AuditEvent, AuditParty, Transport
 from placet.relay.exchange import CallWrites
 from placet.relay.tenants import Membership, PayloadMode, Subscription
-from placet.relay.write_queue import RelayWriteStore, WriteQueue
+from placet.relay.write_queue import WriteQueue
 
 MAX_EVENT_BYTES = 320 * 1024
 """Room for two bodies and the other fields."""
@@ -56,7 +57,7 @@ class AuditLog:
 
     def __init__(
         self,
-        store: RelayWriteStore,
+        store: RelayStore,
         *,
         now: Callable[[], datetime],
         get_payload_mode: Callable[[str], PayloadMode] = lambda tenant: "masked",

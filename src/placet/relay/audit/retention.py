@@ -4,17 +4,17 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from placet.cases.audit_chain import MESSAGE_FIELDS, REDACTED_AT
 from placet.errors import PlacetError, RelayConflict
-from placet.ports.audit_store import AuditRow, AuditStore
+from placet.ports.audit_store import AuditRow
 from placet.ports.config_store import ConfigRecord, ConfigStore
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStatus, HoldStore
-from placet.ports.retention_store import RetentionStore
+from placet.ports.relay_store import RelayStore
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.hold import HoldBody, decode_hold_body
 from placet.relay.tenants import Membership, PayloadMode, RetentionPolicy, check_retention_policy
@@ -224,16 +224,10 @@ def _has_content(hold: HoldRow, body: HoldBody) -> bool:
     return bool(hold.envelope or body.text or body.data or body.matched)
 
 
-class RelayRetentionStore(AuditStore, HoldStore, RetentionStore, Protocol):
-    """The stores that retention reads, redacts and deletes."""
-
-
 class RetentionJob:
     """Redacts and deletes expired data. Several processes may run it at once."""
 
-    def __init__(
-        self, store: RelayRetentionStore, policies: TenantRetention, *, now: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, store: RelayStore, policies: TenantRetention, *, now: Callable[[], datetime]) -> None:
         self._store = store
         self._policies = policies
         self._holds = ResolvedHoldRedactor(store)

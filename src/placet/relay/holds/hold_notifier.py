@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -12,9 +11,10 @@ from msgspec import Struct
 from placet.desk import random_values
 from placet.desk.new_deliveries import WEBHOOK
 from placet.errors import CaseConflict
-from placet.ports.endpoint_store import Endpoint, EndpointStore
+from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldRow
-from placet.ports.outbox_store import Delivery, OutboxStore
+from placet.ports.outbox_store import Delivery
+from placet.ports.relay_store import RelayStore
 from placet.protocol.service_paths import INBOX
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.reply import A2AReply
@@ -29,10 +29,6 @@ OBSERVED_EVENT = "relay.observed"
 MAX_LISTED = 100
 
 log = logging.getLogger("placet.relay")
-
-
-class NoticeStore(OutboxStore, EndpointStore, Protocol):
-    """The store that `HoldNotifier` needs."""
 
 
 class HoldNotice(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -71,7 +67,7 @@ class HoldNotifier:
 
     def __init__(
         self,
-        store: NoticeStore,
+        store: RelayStore,
         settings: Mapping[str, NoticeSettings],
         *,
         public_url: str,

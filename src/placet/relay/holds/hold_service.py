@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -15,11 +15,9 @@ from placet.desk import random_values
 from placet.desk.new_deliveries import RELAY
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import CaseConflict, RelayConflict, Unavailable
-from placet.ports.case_store import CaseStore
-from placet.ports.change_feed import ChangeFeed
 from placet.ports.detector import Scannable
 from placet.ports.hold_store import HoldCreation, HoldFilter, HoldStore
-from placet.ports.key_store import KeyStore
+from placet.ports.relay_store import RelayStore
 from placet.ports.task_store import TaskRow
 from placet.protocol.duration import format_duration, parse_duration
 from placet.relay.a2a.call import A2ACall
@@ -66,14 +64,6 @@ SEND_LATER = f"{LIMIT_REACHED} Send this one again when some are decided."
 FETCH_LATER = f"{LIMIT_REACHED} The agent's response also needs one; fetch it again when some are decided."
 FLUSH_WITHIN_S = 5.0
 CANNOT_HOLD = "This call needs a person's approval, and a call without a message cannot be held."
-
-
-class CaseHoldStore(CaseStore, HoldStore, Protocol):
-    """Stores cases and their holds."""
-
-
-class HoldCreationStore(CaseHoldStore, KeyStore, ChangeFeed, Protocol):
-    """The store that `HoldService` needs."""
 
 
 class BacklogFull(A2AError):
@@ -192,7 +182,7 @@ class HoldService:
     def __init__(
         self,
         *,
-        store: HoldCreationStore,
+        store: RelayStore,
         desk: ReviewDesk,
         tasks: TaskRepository,
         access: TaskAccess,

@@ -7,9 +7,10 @@ from typing import Any
 
 from placet.cases.case import Case
 from placet.desk.review_desk import ReviewDesk
-from placet.errors import AlreadyClosed, CaseExpired, RelayConflict, Unavailable
+from placet.errors import AlreadyClosed, CaseExpired, CaseNotFound, ContentAltered, RelayConflict, Unavailable
 from placet.ports.audit_store import AuditRow
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStatus
+from placet.ports.relay_store import RelayStore
 from placet.ports.task_store import TaskRow
 from placet.protocol.poll import Status
 from placet.relay.a2a.dialects import TaskState
@@ -30,8 +31,7 @@ from placet.relay.hold import (
     hold_from_row,
 )
 from placet.relay.hold import apply as apply_to_hold
-from placet.relay.holds.hold_service import CaseHoldStore
-from placet.relay.holds.review_case import build_case_owner
+from placet.relay.holds.review_case import CONTEXT_FIELD, build_case_owner, format_label
 from placet.relay.policy.finding import digest_text
 from placet.relay.task import (
     ApproveTask,
@@ -48,6 +48,7 @@ from placet.relay.tasks.relay_tasks import TaskWaiters
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 
+APPROVE = "approve"
 DECIDED = "The task can no longer be canceled: a decision was made. Get the task again."
 WITHDRAWN = "The caller canceled the task."
 MAX_ATTEMPTS = 16
@@ -74,7 +75,7 @@ class HoldResolver:
     def __init__(
         self,
         *,
-        store: CaseHoldStore,
+        store: RelayStore,
         desk: ReviewDesk,
         tasks: TaskRepository,
         waiters: TaskWaiters,
@@ -94,7 +95,7 @@ class HoldResolver:
             hold = hold_from_row(row)
             if hold.stage is not HoldStage.WAITING:
                 return row
-            case = await self.store.get_case(row.case_id)
+            case = await self._find_case(row)
             if case is None or case.live:
                 return row
             try:
@@ -167,14 +168,45 @@ class HoldResolver:
 
     # Decide
 
+    async def is_approved_as_shown(self, hold: Hold) -> bool:
+        """Return whether digest, caller and agent of the hold match the offer that a person has approved.
+
+        The desk verifies the offer itself. Of an erased case nothing is left to compare; a case that does
+        not exist approves nothing.
+        """
+        row, case = hold.row, await self._find_case(hold.row)
+        if case is None or case.altered_at is not None:
+            return False
+        try:
+            case, offer = await self._desk.get_case_and_offer(row.case_id)
+        except CaseNotFound:
+            return case.erased_at is not None
+        except ContentAltered:
+            return False
+        if case.decision is None or case.decision.result.action != APPROVE:
+            return False
+        shown = offer.context.get(CONTEXT_FIELD)
+        stored = {
+            "digest": hold.body.digest,
+            "caller": format_label(row.source),
+            "agent": format_label(row.sink),
+        }
+        return not isinstance(shown, dict) or all(shown.get(name) == value for name, value in stored.items())
+
+    async def _find_case(self, hold: HoldRow) -> Case | None:
+        try:
+            return await self._desk.get_owned_case(hold.case_id, build_case_owner(hold.tenant))
+        except CaseNotFound:
+            return None
+
     async def _build_resolution(self, case: Case, hold: HoldRow) -> Resolution:
-        closing = (await self.store.list_events(case.id))[-1]
+        closing = (await self._desk.list_events(case.id))[-1]
         action: ResolutionAction = "EXPIRED"
         message: Any = None
         reviewer: str | None = None
         if case.status is Status.COMPLETED and case.decision is not None:
             decision = case.decision
-            action = "APPROVED" if decision.result.action == "approve" else "REJECTED"
+            action = "APPROVED" if decision.result.action == APPROVE else "REJECTED"
             message = decision.result.data.get("message")
             reviewer = decision.responded_by.name if decision.responded_by is not None else None
         elif case.status is Status.CANCELLED:

@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 from yarl import URL
 
-from placet.cases.case import matches_digest
 from placet.desk.new_deliveries import HoldRelease
 from placet.errors import CaseNotFound, Unavailable
 from placet.ports.courier import DeliveryReply, OutgoingRequest
@@ -34,7 +33,6 @@ from placet.relay.hold import (
     hold_from_row,
 )
 from placet.relay.holds.resolution import HoldResolver
-from placet.relay.holds.review_case import format_label
 from placet.relay.policy.policy import Leg
 from placet.relay.registry import LiveRegistry
 from placet.relay.runtime.call_handler import CallHandler, get_forwarded_call
@@ -59,7 +57,6 @@ from placet.relay.upstream.connection import (
     UpstreamResponse,
 )
 
-APPROVE = "approve"
 APPROVED = "Approved"
 """The input for the agent if the reviewer approved without a message."""
 CHANGED = "The stored message differs from what the reviewer approved. It was not forwarded."
@@ -246,7 +243,7 @@ class HoldResumer:
 
     async def _carry_out(self, hold: Hold) -> None:
         frozen = hold.message
-        if frozen.digest != hold.body.digest or not await self._matches_offer(hold):
+        if frozen.digest != hold.body.digest or not await self.resolver.is_approved_as_shown(hold):
             await self.resolver.fail(hold, CHANGED)
             return
         try:
@@ -265,30 +262,6 @@ class HoldResumer:
                 await self._finish_held_again(hold)
             else:
                 await self._finish(hold, exchange, reply)
-
-    async def _matches_offer(self, hold: Hold) -> bool:
-        """Return whether digest, caller and agent match the offer of a case that was approved.
-
-        The offer itself must match the digest under which the person's answer was signed. Of an erased case
-        nothing is left to compare; a case that does not exist approves nothing.
-        """
-        row = hold.row
-        case = await self.resolver.store.get_case(row.case_id)
-        if case is None or case.altered_at is not None:
-            return False
-        found = await self.resolver.store.get_case_and_offer(row.case_id)
-        if found is None:
-            return case.erased_at is not None
-        case, offer = found
-        if not matches_digest(case, offer) or case.decision is None or case.decision.result.action != APPROVE:
-            return False
-        held = offer.context.get("held_message")
-        stored = {
-            "digest": hold.body.digest,
-            "caller": format_label(row.source),
-            "agent": format_label(row.sink),
-        }
-        return not isinstance(held, dict) or all(held.get(name) == value for name, value in stored.items())
 
     async def _deliver(self, hold: Hold, frozen: FrozenMessage, exchange: Exchange) -> A2AReply | Answered:
         if frozen.frame.matter == "response":

@@ -13,13 +13,13 @@ from datetime import datetime
 from typing import Protocol, TypedDict, Unpack
 
 from placet.errors import Unavailable
-from placet.ports.change_feed import ChangeFeed
+from placet.ports.relay_store import RelayStore
 from placet.ports.row_validation import can_be_stored
 from placet.ports.task_store import TaskKey, TaskRow
 from placet.relay.a2a.errors import A2AError
 from placet.relay.exchange import CallWrites
 from placet.relay.task import IdKind, Task, decode_task, row_from_task, task_from_row
-from placet.relay.write_queue import RelayWriteStore, WriteQueue
+from placet.relay.write_queue import WriteQueue
 
 CACHE_BYTES = 32 * 2**20
 OVERHEAD_BYTES = 500  # a key and a task of the cache without the body, roughly
@@ -60,16 +60,12 @@ class TaskRepository(Protocol):
         ...
 
 
-class WatchedTaskStore(RelayWriteStore, ChangeFeed, Protocol):
-    """A store of task rows and audit events that reports the changes of other processes."""
-
-
 class StoredTaskRepository:
     """A `TaskRepository` over a store, with a cache and deferred writes."""
 
     def __init__(
         self,
-        store: WatchedTaskStore,
+        store: RelayStore,
         *,
         now: Callable[[], datetime],
         queue: WriteQueue,
