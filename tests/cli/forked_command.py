@@ -34,7 +34,8 @@ for number in signals:
     _signal.signal(number, lambda number, _: connection.send(bytes([number])))
 streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
 sent = connection.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
-connection.sendall(message[sent:])
+if sent < len(message):  # otherwise the command may have ended already, and a send would fail
+    connection.sendall(message[sent:])
 for number in range(3):
     os.close(number)
 code = int(connection.recv(16))
