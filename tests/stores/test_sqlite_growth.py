@@ -6,9 +6,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from placet.stores.sql.queries import parse_queries
 from placet.stores.sqlite.connection import connect_writer
 from placet.stores.sqlite.migrate import prepare_file
-from placet.stores.sqlite.queries import QUERIES, parse_queries
+from placet.stores.sqlite.queries import QUERIES
 
 # Of these there are a handful, they are only the beginning of a query, or they verify the whole log.
 SMALL = {
@@ -25,8 +26,7 @@ SMALL = {
     "select_audit_events",
     "select_numbered_audit_events",
     "count_audit_events",
-    "select_correlations",
-    "count_correlations",
+    "count_traces",
     "select_traces",
     "select_audit_heads",  # one row for each tenant
     "select_last_checkpoint",  # one row, from the end of the table

@@ -10,8 +10,8 @@ import pytest
 from placet.cases.case import Case
 from placet.cases.commands import Expire
 from placet.ports.inbox_store import InboxCursor
+from placet.stores.sql.rows import encode, to_micros
 from placet.stores.sqlite.migrate import MIGRATIONS, migrate
-from placet.stores.sqlite.rows import encode, to_micros
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import DAYBREAK
 from placet.testing.samples import sample_approval, sample_creation, sample_offer, sample_step

@@ -10,11 +10,11 @@ import pytest
 from placet.cases.events import find_broken_link
 from placet.errors import CaseConflict, Unavailable
 from placet.ports.store import Store
+from placet.stores.sql.operation import WriteOperation
 from placet.stores.sqlite import group_commit
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.group_commit import GroupCommitWriter
 from placet.stores.sqlite.migrate import prepare_file
-from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.store import SqliteStore
 from placet.stores.sqlite.threaded_reader import ThreadedReader
@@ -117,8 +117,8 @@ async def test_one_impossible_write_does_not_harm_those_beside_it(
     store: Store, writer: GroupCommitWriter
 ) -> None:
     creations = [sample_creation() for _ in range(20)]
-    impossible = WriteOperation(statements=(("INSERT INTO events (seq) VALUES (1)", ()),))
-    unspeakable = WriteOperation(statements=(("INSERT INTO secrets VALUES (?, ?)", ("\ud800", "")),))
+    impossible = WriteOperation(statements=(("insert_checkpoint", (1, None)),))
+    unspeakable = WriteOperation(statements=(("insert_secret", ("\ud800", "")),))
     attempts: list[Awaitable[object]] = [store.create_case(creation) for creation in creations]
     attempts[10:10] = [writer.submit(impossible), writer.submit(unspeakable)]
     found = await gather_outcomes(attempts)

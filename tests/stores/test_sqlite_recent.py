@@ -7,10 +7,10 @@ import pytest
 
 from placet.cases.commands import Cancel, View
 from placet.errors import CaseConflict
+from placet.stores.sql.recent_cases import EncodedCase, RecentCases
 from placet.stores.sqlite import SqliteStore
 from placet.stores.sqlite.connection import connect_reader
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.recent_cases import EncodedCase, RecentCases
 from placet.testing.samples import sample_creation, sample_update
 from tests.waiting import eventually
 
@@ -54,7 +54,7 @@ async def test_write_before_an_earlier_commit_is_reported_leaves_the_newest_entr
     viewing = asyncio.create_task(store.update_case(viewed))
     for _ in range(TURNS_UNTIL_COMMIT):
         await asyncio.sleep(0)
-    eventually(lambda: disk.rows("SELECT 1 FROM cases WHERE version = 2"))  # while the loop stands still
+    eventually(lambda: disk.fetch("SELECT 1 FROM cases WHERE version = 2"))  # while the loop stands still
     cancelled = sample_update(viewed.step.case, Cancel(actor="key:acme"))
     await store.update_case(cancelled)
     await viewing

@@ -14,18 +14,20 @@ import pytest
 
 from placet.ports.audit_store import AuditFilter
 from placet.ports.hold_store import HoldFilter
-from placet.stores.sqlite import SqliteStore
-from placet.stores.sqlite.connection import connect_reader
-from placet.stores.sqlite.relay_filters import (
+from placet.stores.sql.relay_filters import (
     COUNT_AUDIT_EVENTS,
     COUNT_HOLDS,
     SELECT_AUDIT_EVENTS,
     SELECT_HOLDS,
     SELECT_NUMBERED,
+    RowQuery,
     build_event_query,
     build_hold_query,
     build_ordered_event_query,
 )
+from placet.stores.sqlite import SqliteStore
+from placet.stores.sqlite.connection import connect_reader
+from placet.stores.sqlite.reader import build_sql
 from placet.testing.clock import DAYBREAK
 from placet.testing.relay_samples import (
     create_held_case,
@@ -167,9 +169,9 @@ async def test_ten_thousand_holds_are_searched_through_an_index(
     store, path = large_store
     fitting = build_hold_query("acme", HoldFilter(**asked))
     for order in ("newest", "oldest"):
-        plan = explain_query(path, fitting.page(SELECT_HOLDS, order), (*fitting.params, 50, 0))
+        plan = explain_query(path, SELECT_HOLDS, fitting.build_page_terms(order), fitting, 50, 0)
         assert plan == [f"SEARCH holds USING INDEX {index}"]
-    assert explain_query(path, fitting.count(COUNT_HOLDS), fitting.params)[0].endswith(f"INDEX {index}")
+    assert explain_query(path, COUNT_HOLDS, fitting.terms, fitting)[0].endswith(f"INDEX {index}")
     page, total = await store.list_holds("acme", HoldFilter(**asked), page=0, size=50)
     assert (len(page), total) == (min(count, 50), count)
 
@@ -189,15 +191,13 @@ async def test_ten_thousand_events_are_searched_through_an_index(
 ) -> None:
     store, path = large_store
     fitting = build_event_query("acme", AuditFilter(**asked))
-    plan = explain_query(path, fitting.page(SELECT_AUDIT_EVENTS, "newest"), (*fitting.params, 50, 0))
+    plan = explain_query(path, SELECT_AUDIT_EVENTS, fitting.build_page_terms("newest"), fitting, 50, 0)
     assert plan == [f"SEARCH audit_events USING INDEX {index}"]
-    assert explain_query(path, fitting.count(COUNT_AUDIT_EVENTS), fitting.params)[0].endswith(
-        f"INDEX {index}"
-    )
+    assert explain_query(path, COUNT_AUDIT_EVENTS, fitting.terms, fitting)[0].endswith(f"INDEX {index}")
     page, total = await store.list_audit_events("acme", AuditFilter(**asked), page=0, size=50)
     assert (len(page), total) == (min(count, 50), count)
     following = build_ordered_event_query("acme", AuditFilter(**asked))
-    plan = explain_query(path, f"{SELECT_NUMBERED} {following.source}", (*following.params, 0, 500))
+    plan = explain_query(path, SELECT_NUMBERED, following.terms, following, 0, 500)
     assert plan[0].startswith("SEARCH audit_events USING INDEX")
 
 
@@ -209,9 +209,10 @@ async def test_nobody_waits_while_a_store_counts(large_store: tuple[SqliteStore,
     assert (await counting)[1] == 2_500
 
 
-def explain_query(path: Path, sql: str, params: tuple[Any, ...]) -> list[str]:
+def explain_query(path: Path, name: str, terms: str, query: RowQuery, *params: int) -> list[str]:
     """How SQLite goes about a query, without the conditions."""
     connection = connect_reader(path)
-    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", params)]
+    sql = build_sql(name, terms, query.index)
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", (*query.params, *params))]
     connection.close()
     return [re.sub(r" \(.*", "", line) for line in plan]

@@ -182,11 +182,11 @@ async def test_a_failing_read_is_logged_and_counted(
 
     connection.set_exec_trace(fail)
     with pytest.raises(Unavailable, match="cannot be read"):
-        reader.rows("SELECT 1")
+        reader.fetch("SELECT 1")
     assert monitor.reads.refused == 1
     assert "storage_outage operation=read" in caplog.text
     connection.set_exec_trace(None)
-    assert reader.rows("SELECT 1") == [(1,)]
+    assert reader.fetch("SELECT 1") == [(1,)]
     assert not monitor.reads.is_failing
     connection.close()
 

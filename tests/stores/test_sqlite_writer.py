@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from placet.stores.sql.operation import WriteOperation
 from placet.stores.sqlite.connection import connect_writer
 from placet.stores.sqlite.group_commit import FULL_BATCH, GroupCommitWriter
 from placet.stores.sqlite.migrate import prepare_file
-from placet.stores.sqlite.operation import WriteOperation
 
 pytestmark = pytest.mark.anyio
 

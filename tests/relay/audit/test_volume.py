@@ -11,8 +11,8 @@ import pytest
 from placet.ports.audit_store import AuditFilter, AuditRow
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.transports.admin_api.audit import export_lines
+from placet.stores.sql.relay_filters import build_event_query
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.stores.sqlite.relay_filters import build_event_query
 from placet.stores.sqlite.store import SqliteStore
 from placet.testing.clock import FakeClock
 from tests.relay.audit.samples import build_subscription

@@ -1,20 +1,21 @@
 """Many writes in one transaction: each succeeds or is refused by itself, and all are committed together."""
 
 from contextlib import suppress
-from typing import Any
 
 import apsw
 
+from placet.cases.case import NO_EVENT
 from placet.errors import CaseConflict, Unavailable
 from placet.sqlite_outages import SQLITE_OUTAGES
+from placet.stores.sql.operation import WriteOperation
+from placet.stores.sql.writer import Rows
 from placet.stores.sqlite.database_file import CommitLost
-from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.queries import QUERIES
 
 BEGIN, COMMIT, ROLLBACK = QUERIES["begin"], QUERIES["commit"], QUERIES["rollback"]
+INSERT_AUDIT_EVENT, MOVE_AUDIT_HEAD = QUERIES["insert_audit_event"], QUERIES["move_audit_head"]
 SAVEPOINT, RELEASE, UNDO = QUERIES["savepoint"], QUERIES["release"], QUERIES["undo"]
 
-Rows = list[Any]
 OperationOutcome = Rows | Exception
 
 _TAKEN = (apsw.SQLITE_CONSTRAINT_UNIQUE, apsw.SQLITE_CONSTRAINT_PRIMARYKEY)
@@ -32,8 +33,8 @@ def run(cursor: apsw.Cursor, operation: WriteOperation) -> OperationOutcome:
     has_several_guards = len(operation.guards) > 1
     if has_several_guards:
         execute(SAVEPOINT)
-    for sql, params in operation.guards:
-        execute(sql, params)
+    for name, params in operation.guards:
+        execute(QUERIES[name], params)
         if not connection.changes():
             if has_several_guards:
                 execute(UNDO)
@@ -42,8 +43,11 @@ def run(cursor: apsw.Cursor, operation: WriteOperation) -> OperationOutcome:
     if has_several_guards:
         execute(RELEASE)
     found: Rows = []
-    for sql, params in operation.statements:
-        found = execute(sql, params).fetchall()
+    for name, params in operation.statements:
+        found = execute(QUERIES[name], params).fetchall()
+    for event in operation.audit_events:
+        execute(INSERT_AUDIT_EVENT, event)
+        execute(MOVE_AUDIT_HEAD, (event[0], NO_EVENT))
     return found
 
 

@@ -12,10 +12,11 @@ import apsw
 from placet.errors import Unavailable
 from placet.sqlite_outages import SQLITE_OUTAGES
 from placet.stores.listeners import CommitListeners
+from placet.stores.sql.operation import WriteOperation
+from placet.stores.sql.writer import Rows
 from placet.stores.sqlite import batch
-from placet.stores.sqlite.batch import OperationOutcome, Rows
+from placet.stores.sqlite.batch import OperationOutcome
 from placet.stores.sqlite.connection import BUSY_FOR_MS, truncate_log
-from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.storage_monitor import StorageMonitor
 from placet.stores.sqlite.worker_thread import WorkerThread

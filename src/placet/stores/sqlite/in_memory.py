@@ -6,7 +6,7 @@ loop and used from several loops, one after the other.
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -14,14 +14,16 @@ import apsw
 
 from placet.errors import Unavailable
 from placet.stores.listeners import CommitListeners
+from placet.stores.sql.operation import WriteOperation
+from placet.stores.sql.reader import SqlReader
+from placet.stores.sql.rows import Params
+from placet.stores.sql.writer import Rows
 from placet.stores.sqlite import batch
-from placet.stores.sqlite.batch import Rows
 from placet.stores.sqlite.connection import add_functions, enforce_schema
 from placet.stores.sqlite.migrate import MIGRATIONS
-from placet.stores.sqlite.operation import WriteOperation
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.rows import Params
 from placet.stores.sqlite.store import SqliteStore
+from placet.stores.sqlite.threaded_reader import run_read
 
 T = TypeVar("T")
 
@@ -90,9 +92,9 @@ class _SharedReader(Reader):
         super().__init__(connection)
         self._lock = lock
 
-    def rows(self, sql: str, params: Params = ()) -> list[Any]:
+    def fetch(self, sql: str, params: Params = ()) -> list[Any]:
         with self._lock:
-            return super().rows(sql, params)
+            return super().fetch(sql, params)
 
 
 class _InlineReader:
@@ -102,10 +104,10 @@ class _InlineReader:
         self._reader = reader
         self._closed = False
 
-    async def run(self, read: Callable[[Reader], T]) -> T:
+    async def run(self, read: Callable[[SqlReader], Awaitable[T]], *, at_once: bool = False) -> T:
         if self._closed:
             raise Unavailable("The store is closed.")
-        return read(self._reader)
+        return run_read(read, self._reader, at_once=at_once)
 
     async def checkpoint_log(self) -> None:
         """Do nothing: there is no log."""

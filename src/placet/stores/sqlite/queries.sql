@@ -420,14 +420,12 @@ SELECT
   id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
 FROM audit_events WHERE tenant = ?1 AND id = ?2
 
--- name: select_correlations
-SELECT DISTINCT correlation_id FROM audit_events
-
--- name: count_correlations
-SELECT count(*) FROM asked
+-- name: count_traces
+SELECT count(DISTINCT correlation_id) FROM audit_events
 
 -- name: select_traces
 -- Of each correlation id all events count, also those that were not asked for.
+WITH asked (correlation_id) AS (SELECT DISTINCT correlation_id FROM audit_events {terms})
 SELECT asked.correlation_id, min(at), max(at), count(*)
 FROM asked JOIN audit_events AS event ON event.tenant = ? AND event.correlation_id = asked.correlation_id
 GROUP BY asked.correlation_id ORDER BY max(at) DESC, max(number) DESC LIMIT ? OFFSET ?

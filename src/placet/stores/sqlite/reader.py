@@ -6,7 +6,9 @@ import apsw
 
 from placet.errors import Unavailable
 from placet.sqlite_outages import SQLITE_OUTAGES
-from placet.stores.sqlite.rows import Params
+from placet.stores.sql.queries import complete_query
+from placet.stores.sql.rows import Params
+from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.storage_monitor import StorageMonitor
 
 
@@ -17,7 +19,18 @@ class Reader:
         self._connection = connection
         self._monitor = monitor or StorageMonitor()
 
-    def rows(self, sql: str, params: Params = ()) -> list[Any]:
+    async def rows(
+        self, query: str, params: Params = (), *, terms: str = "", index: str | None = None
+    ) -> list[Any]:
+        """See `SqlReader`. Never suspends."""
+        return self.fetch(build_sql(query, terms, index), params)
+
+    async def row(self, query: str, params: Params = (), *, terms: str = "", index: str | None = None) -> Any:
+        """See `SqlReader`. Never suspends."""
+        found = self.fetch(build_sql(query, terms, index), params)
+        return found[0] if found else None
+
+    def fetch(self, sql: str, params: Params = ()) -> list[Any]:
         """Return all rows, or none if a parameter is a value that SQLite cannot store. Raises Unavailable."""
         try:
             if self._monitor.is_replaced:
@@ -33,11 +46,13 @@ class Reader:
         self._monitor.reads.report_success()
         return found
 
-    def row(self, sql: str, params: Params = ()) -> Any:
-        """Return the first row, or None."""
-        found = self.rows(sql, params)
-        return found[0] if found else None
-
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def build_sql(query: str, terms: str, index: str | None) -> str:
+    """Return the statement with this name, completed by terms that use an index."""
+    if not terms:
+        return QUERIES[query]
+    return complete_query(QUERIES[query], terms if index is None else f"INDEXED BY {index} {terms}")

@@ -10,46 +10,55 @@ from placet.errors import Unavailable
 from placet.ports.outbox_store import RETAIN_NOTICES_FOR
 from placet.ports.store_maintenance import OperationHealth
 from placet.sqlite_outages import SQLITE_OUTAGES
-from placet.stores.sqlite.cases import SqliteCaseStore
+from placet.stores.sql.cases import SqlCaseStore
+from placet.stores.sql.grants import SqlGrantStore
+from placet.stores.sql.inbox import SqlInboxStore
+from placet.stores.sql.keys import SqlKeyStore
+from placet.stores.sql.log import SqlLogStore
+from placet.stores.sql.operation import WriteOperation
+from placet.stores.sql.outbox import SqlOutboxStore
+from placet.stores.sql.recent_cases import RecentCases
+from placet.stores.sql.relay import SqlRelayStore
+from placet.stores.sql.rows import to_micros
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.database_file import DatabaseFile
-from placet.stores.sqlite.grants import SqliteGrantStore
+from placet.stores.sqlite.file_writer import FileWriter
 from placet.stores.sqlite.group_commit import GroupCommitWriter
-from placet.stores.sqlite.inbox import SqliteInboxStore
-from placet.stores.sqlite.keys import SqliteKeyStore
-from placet.stores.sqlite.log import SqliteLogStore
 from placet.stores.sqlite.migrate import prepare_file
-from placet.stores.sqlite.operation import WriteOperation
-from placet.stores.sqlite.outbox import SqliteOutboxStore
 from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.recent_cases import RecentCases
-from placet.stores.sqlite.relay import SqliteRelayStore
-from placet.stores.sqlite.rows import to_micros
 from placet.stores.sqlite.storage_monitor import StorageMonitor
-from placet.stores.sqlite.threaded_reader import LongReader, ThreadedReader
+from placet.stores.sqlite.threaded_reader import FileReader, ThreadedReader
 from placet.stores.sqlite.write_probe import WriteProbe
-from placet.stores.sqlite.writer import Writer
 
-DELETE_REPLAYS = QUERIES["delete_replays"]
-DELETE_GRANT_USES = QUERIES["delete_grant_uses"]
-DELETE_NOTICES = QUERIES["delete_notices"]
+DELETE_REPLAYS = "delete_replays"
+DELETE_GRANT_USES = "delete_grant_uses"
+DELETE_NOTICES = "delete_notices"
+SELECT_RECORD_CHANGES = QUERIES["select_record_changes"]
 SELECT_NOTHING = QUERIES["select_nothing"]
 
 
 class SqliteStore(
-    SqliteCaseStore,
-    SqliteInboxStore,
-    SqliteOutboxStore,
-    SqliteKeyStore,
-    SqliteGrantStore,
-    SqliteRelayStore,
-    SqliteLogStore,
+    SqlCaseStore,
+    SqlInboxStore,
+    SqlOutboxStore,
+    SqlKeyStore,
+    SqlGrantStore,
+    SqlRelayStore,
+    SqlLogStore,
 ):
     """Implements `Store` in one file. Other processes may read and write the file at the same time."""
 
+    _reader: Reader
+    _writer: FileWriter
+    _long_reader: FileReader
+
     def __init__(
-        self, reader: Reader, writer: Writer, long_reader: LongReader, monitor: StorageMonitor | None = None
+        self,
+        reader: Reader,
+        writer: FileWriter,
+        long_reader: FileReader,
+        monitor: StorageMonitor | None = None,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -80,7 +89,7 @@ class SqliteStore(
     async def check_ready(self) -> None:
         """Raise Unavailable if the file cannot be read or written, was replaced, or was found damaged."""
         self._monitor.check_files()
-        self._reader.rows(SELECT_NOTHING)
+        self._reader.fetch(SELECT_NOTHING)
         await self._probe.run()
         if any(operation.is_failing for operation in self.read_health().values()):
             raise Unavailable()
@@ -115,3 +124,17 @@ class SqliteStore(
             return
         self._recent.clear()  # another process wrote, and may have changed any case
         self._check_records()
+
+    def _check_records(self) -> None:
+        """Notify the listeners if another process has changed records."""
+        try:
+            changes = self._count_record_changes()
+        except Unavailable:
+            changes = -1  # the listeners read the records, and get the error
+        if changes != self._record_changes:
+            self._record_changes = changes
+            self._writer.notify_record_listeners(None)
+
+    def _count_record_changes(self) -> int:
+        found = self._reader.fetch(SELECT_RECORD_CHANGES)
+        return int(found[0][0]) if found else 0

@@ -4,16 +4,14 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from placet.stores.sqlite.batch import Rows
-from placet.stores.sqlite.operation import WriteOperation
+from placet.stores.sql.operation import WriteOperation
+from placet.stores.sql.writer import Rows, Writer
 from placet.stores.sqlite.outage_log import OutageLog
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.writer import Writer
 
 PROBE_EVERY_S = 5.0
 
 # The pages of the row are allocated, written and freed: about as many as a new case takes.
-PROBE = WriteOperation(statements=((QUERIES["insert_probe"], ()), (QUERIES["delete_probe"], ())))
+PROBE = WriteOperation(statements=(("insert_probe", ()), ("delete_probe", ())))
 
 
 class WriteProbe:

@@ -1,4 +1,4 @@
-"""Deliveries and their endpoints in SQLite."""
+"""Deliveries and their endpoints."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -7,22 +7,21 @@ import msgspec
 
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.outbox_store import ALL_DELIVERIES, Delivery, DeliveryFilter
-from placet.stores.sqlite import rows
-from placet.stores.sqlite.operation import WriteOperation, attempt_operation, build_single_statement
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.rows import Params, datetime_from, to_micros
-from placet.stores.sqlite.writer import Writer
+from placet.stores.sql import rows
+from placet.stores.sql.operation import WriteOperation, attempt_operation, build_single_statement
+from placet.stores.sql.reader import SqlReader
+from placet.stores.sql.rows import Params, datetime_from, to_micros
+from placet.stores.sql.writer import Writer
 
-INSERT_ENDPOINT = QUERIES["insert_endpoint"]
-INSERT_NOTICE = QUERIES["insert_notice"]
-LEASE_DELIVERIES = QUERIES["lease_deliveries"]
-REQUEUE_DELIVERY = QUERIES["requeue_delivery"]
-SELECT_DELIVERIES = QUERIES["select_deliveries"]
-SELECT_NEXT_DELIVERY_AT = QUERIES["select_next_delivery_at"]
-SELECT_ENDPOINT = QUERIES["select_endpoint"]
-SELECT_ENDPOINTS = QUERIES["select_endpoints"]
-UPDATE_ENDPOINT = QUERIES["update_endpoint"]
+INSERT_ENDPOINT = "insert_endpoint"
+INSERT_NOTICE = "insert_notice"
+LEASE_DELIVERIES = "lease_deliveries"
+REQUEUE_DELIVERY = "requeue_delivery"
+SELECT_DELIVERIES = "select_deliveries"
+SELECT_NEXT_DELIVERY_AT = "select_next_delivery_at"
+SELECT_ENDPOINT = "select_endpoint"
+SELECT_ENDPOINTS = "select_endpoints"
+UPDATE_ENDPOINT = "update_endpoint"
 
 # A query contains only the conditions in use, and states as literals, so that each finds its index.
 _OF_ID = "deliveries.id = ?"
@@ -31,10 +30,10 @@ _OF_CASE = "case_number = (SELECT number FROM cases WHERE id = ?)"
 _OF_STATE = {state: f"deliveries.state = '{state}'" for state in ("waiting", "delivered", "failed")}
 
 
-class SqliteOutboxStore:
+class SqlOutboxStore:
     """Implements `OutboxStore` and `EndpointStore`."""
 
-    _reader: Reader
+    _reader: SqlReader
     _writer: Writer
 
     async def add_deliveries(self, deliveries: Sequence[Delivery]) -> None:
@@ -75,31 +74,33 @@ class SqliteOutboxStore:
         conditions = [_OF_STATE[filter.state]] if filter.state is not None else []
         conditions += [condition for condition, value in terms.items() if value is not None]
         values = [value for value in terms.values() if value is not None]
-        return self._read_deliveries(conditions, (*values, limit))
+        return await self._read_deliveries(conditions, (*values, limit))
 
     async def get_delivery(self, delivery_id: str) -> Delivery | None:
         """Return one delivery, or None if it does not exist."""
-        found = self._read_deliveries([_OF_ID], (delivery_id, 1))
+        found = await self._read_deliveries([_OF_ID], (delivery_id, 1))
         return found[0] if found else None
 
-    def _read_deliveries(self, conditions: Sequence[str], params: Params) -> list[Delivery]:
+    async def _read_deliveries(self, conditions: Sequence[str], params: Params) -> list[Delivery]:
         where = " AND ".join(conditions) or "true"
-        sql = f"{SELECT_DELIVERIES} WHERE {where} ORDER BY deliveries.number DESC LIMIT ?"
-        return [rows.delivery_from(row) for row in self._reader.rows(sql, params)]
+        terms = f"WHERE {where} ORDER BY deliveries.number DESC LIMIT ?"
+        found = await self._reader.rows(SELECT_DELIVERIES, params, terms=terms)
+        return [rows.delivery_from(row) for row in found]
 
     async def get_next_delivery_at(self) -> datetime | None:
         """Return when the next waiting delivery is due."""
-        next_at: int | None = self._reader.row(SELECT_NEXT_DELIVERY_AT)[0]
+        row = await self._reader.row(SELECT_NEXT_DELIVERY_AT)
+        next_at: int | None = row[0]
         return datetime_from(next_at)
 
     async def get_endpoint(self, owner: str, url: str) -> Endpoint | None:
         """Return the owner's endpoint at this URL."""
-        row = self._reader.row(SELECT_ENDPOINT, (owner, url))
+        row = await self._reader.row(SELECT_ENDPOINT, (owner, url))
         return rows.endpoint_from(row) if row else None
 
     async def list_endpoints(self, owner: str) -> Sequence[Endpoint]:
         """Return all endpoints of an owner."""
-        return [rows.endpoint_from(row) for row in self._reader.rows(SELECT_ENDPOINTS, (owner,))]
+        return [rows.endpoint_from(row) for row in await self._reader.rows(SELECT_ENDPOINTS, (owner,))]
 
     async def save_endpoint(self, endpoint: Endpoint, *, after: Endpoint | None = None) -> None:
         """Write a new endpoint, or replace `after`. Raises CaseConflict if `after` is no longer stored."""

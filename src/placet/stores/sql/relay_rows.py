@@ -8,7 +8,7 @@ from placet.ports.audit_store import AuditRow, Trace
 from placet.ports.config_store import ConfigRecord
 from placet.ports.hold_store import HoldRow
 from placet.ports.task_store import TaskRow
-from placet.stores.sqlite.rows import Params, Row, datetime_from, to_micros
+from placet.stores.sql.rows import Params, Row, datetime_from, to_micros
 
 SALT_BYTES = 16
 

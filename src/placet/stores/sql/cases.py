@@ -1,4 +1,4 @@
-"""Cases, their offers, events and drafts in SQLite."""
+"""Cases, their offers, events and drafts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,40 +8,39 @@ from placet.cases.events import Event
 from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft, IdempotencyRecord, OwnerUsage
 from placet.ports.row_validation import check_rows
 from placet.protocol.poll import Status
-from placet.stores.sqlite import rows
-from placet.stores.sqlite.operation import (
+from placet.stores.sql import rows
+from placet.stores.sql.operation import (
     build_creation_operation,
     build_erasure_operation,
     build_single_statement,
     update_operation,
 )
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.recent_cases import EncodedCase, RecentCases
-from placet.stores.sqlite.rows import datetime_from, to_micros
-from placet.stores.sqlite.writer import Writer
+from placet.stores.sql.reader import SqlReader
+from placet.stores.sql.recent_cases import EncodedCase, RecentCases
+from placet.stores.sql.rows import datetime_from, to_micros
+from placet.stores.sql.writer import Writer
 
-SELECT_CASE = QUERIES["select_case"]
-SELECT_CASE_AND_OFFER = QUERIES["select_case_and_offer"]
-SELECT_EVENTS = QUERIES["select_events"]
-SELECT_CASES_OF_OWNER = QUERIES["select_cases_of_owner"]
-SELECT_CASES_OF_OWNER_BY_STATUS = QUERIES["select_cases_of_owner_by_status"]
-SELECT_CASE_NUMBER = QUERIES["select_case_number"]
-SELECT_DUE = QUERIES["select_due"]
-SELECT_USAGE = QUERIES["select_usage"]
-SELECT_NEXT_DUE_AT = QUERIES["select_next_due_at"]
-SELECT_REPLAY = QUERIES["select_replay"]
-SELECT_SPENT_EVIDENCE = QUERIES["select_spent_evidence"]
-UPSERT_DRAFT = QUERIES["upsert_draft"]
-SELECT_DRAFT = QUERIES["select_draft"]
+SELECT_CASE = "select_case"
+SELECT_CASE_AND_OFFER = "select_case_and_offer"
+SELECT_EVENTS = "select_events"
+SELECT_CASES_OF_OWNER = "select_cases_of_owner"
+SELECT_CASES_OF_OWNER_BY_STATUS = "select_cases_of_owner_by_status"
+SELECT_CASE_NUMBER = "select_case_number"
+SELECT_DUE = "select_due"
+SELECT_USAGE = "select_usage"
+SELECT_NEXT_DUE_AT = "select_next_due_at"
+SELECT_REPLAY = "select_replay"
+SELECT_SPENT_EVIDENCE = "select_spent_evidence"
+UPSERT_DRAFT = "upsert_draft"
+SELECT_DRAFT = "select_draft"
 
 _NEWEST = 2**63 - 1
 
 
-class SqliteCaseStore:
+class SqlCaseStore:
     """Implements `CaseStore`."""
 
-    _reader: Reader
+    _reader: SqlReader
     _writer: Writer
     _recent: RecentCases
 
@@ -74,59 +73,65 @@ class SqliteCaseStore:
         """Return the case's current state, or None if it does not exist."""
         if recent := self._recent.get(case_id):
             return rows.case_from(recent.state)
-        row = self._reader.row(SELECT_CASE, (case_id,))
+        row = await self._reader.row(SELECT_CASE, (case_id,))
         return rows.case_from(row[0]) if row else None
 
     async def get_case_and_offer(self, case_id: str) -> tuple[Case, Offer] | None:
         """Return a case with its offer, or None if it does not exist or was erased."""
         if recent := self._recent.get(case_id):
             return rows.case_and_offer_from((recent.state, recent.offer))
-        row = self._reader.row(SELECT_CASE_AND_OFFER, (case_id,))
+        row = await self._reader.row(SELECT_CASE_AND_OFFER, (case_id,))
         return rows.case_and_offer_from(row) if row else None
 
     async def list_events(self, case_id: str, *, after: int = 0) -> Sequence[Event]:
         """Return the case's events with a sequence number above `after`, in order."""
-        return [rows.event_from(row) for row in self._reader.rows(SELECT_EVENTS, (case_id, after))]
+        found = await self._reader.rows(SELECT_EVENTS, (case_id, after))
+        return [rows.event_from(row) for row in found]
 
     async def list_cases(
         self, owner: str | None, *, status: Status | None = None, before: str | None = None, limit: int = 50
     ) -> Sequence[Case]:
         """Return the owner's cases, newest first. `before` is the last id of the previous page."""
-        number = self._find_number_before(before)
+        number = await self._find_number_before(before)
         if status is None:
-            found = self._reader.rows(SELECT_CASES_OF_OWNER, (owner, number, limit))
+            found = await self._reader.rows(SELECT_CASES_OF_OWNER, (owner, number, limit))
         else:
-            found = self._reader.rows(SELECT_CASES_OF_OWNER_BY_STATUS, (owner, status, number, limit))
+            found = await self._reader.rows(SELECT_CASES_OF_OWNER_BY_STATUS, (owner, status, number, limit))
         return [rows.case_from(state) for (state,) in found]
 
-    def _find_number_before(self, case_id: str | None) -> int:
+    async def _find_number_before(self, case_id: str | None) -> int:
         if case_id is None:
             return _NEWEST
-        row = self._reader.row(SELECT_CASE_NUMBER, (case_id,))
+        row = await self._reader.row(SELECT_CASE_NUMBER, (case_id,))
         return int(row[0]) if row else 0
 
     async def get_usage(self, owner: str | None) -> OwnerUsage:
         """Return what the owner's cases use, without counting them one by one."""
-        row = self._reader.row(SELECT_USAGE, (owner or "",))
+        row = await self._reader.row(SELECT_USAGE, (owner or "",))
         return OwnerUsage(open_cases=row[0], stored_bytes=row[1]) if row else OwnerUsage()
 
     async def list_due_cases(self, now: datetime, *, limit: int) -> Sequence[Case]:
         """Return cases whose due time has passed, the most overdue first."""
-        return [rows.case_from(state) for (state,) in self._reader.rows(SELECT_DUE, (to_micros(now), limit))]
+        found = await self._reader.rows(SELECT_DUE, (to_micros(now), limit))
+        return [rows.case_from(state) for (state,) in found]
 
     async def get_next_due_at(self) -> datetime | None:
         """Return the earliest due time of all cases."""
-        due_at: int | None = self._reader.row(SELECT_NEXT_DUE_AT)[0]
+        row = await self._reader.row(SELECT_NEXT_DUE_AT)
+        due_at: int | None = row[0]
         return datetime_from(due_at)
 
     async def get_idempotency_record(self, owner: str, key_digest: str) -> IdempotencyRecord | None:
         """Return the first response to this Idempotency-Key."""
-        row = self._reader.row(SELECT_REPLAY, (owner, key_digest))
+        row = await self._reader.row(SELECT_REPLAY, (owner, key_digest))
         return rows.idempotency_from(owner, key_digest, row) if row else None
 
     async def is_evidence_spent(self, digests: Sequence[str]) -> bool:
         """Return whether any of this evidence has been used before."""
-        return any(self._reader.row(SELECT_SPENT_EVIDENCE, (digest,)) for digest in digests)
+        for digest in digests:
+            if await self._reader.row(SELECT_SPENT_EVIDENCE, (digest,)):
+                return True
+        return False
 
     async def save_draft(self, draft: FormDraft) -> None:
         """Save the values entered so far; a later save replaces an earlier one."""
@@ -136,5 +141,5 @@ class SqliteCaseStore:
 
     async def get_draft(self, case_id: str) -> FormDraft | None:
         """Return the values entered so far."""
-        row = self._reader.row(SELECT_DRAFT, (case_id,))
+        row = await self._reader.row(SELECT_DRAFT, (case_id,))
         return rows.draft_from(case_id, row) if row else None

@@ -4,46 +4,43 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from placet.cases.case import NO_EVENT, Case
+from placet.cases.case import Case
 from placet.cases.events import Event
 from placet.ports.audit_store import AuditRow
 from placet.ports.case_store import CaseCreation, CaseUpdate
 from placet.ports.outbox_store import Delivery
 from placet.ports.task_store import TaskRow
-from placet.stores.sqlite import relay_rows, rows
-from placet.stores.sqlite.grants import row_from_grant, row_from_use
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.rows import Params, encode, to_micros
+from placet.stores.sql import relay_rows, rows
+from placet.stores.sql.grants import row_from_grant, row_from_use
+from placet.stores.sql.rows import Params, encode, to_micros
 
-INSERT_CASE = QUERIES["insert_case"]
-INSERT_OFFER = QUERIES["insert_offer"]
-INSERT_EVENT = QUERIES["insert_event"]
-UPDATE_CASE = QUERIES["update_case"]
-LINK_CASE = QUERIES["link_case"]
-INSERT_REPLAY = QUERIES["insert_replay"]
-INSERT_ENDPOINT = QUERIES["insert_endpoint"]
-INSERT_DELIVERY = QUERIES["insert_delivery"]
-INSERT_SPENT_EVIDENCE = QUERIES["insert_spent_evidence"]
-BLANK_EVENTS = QUERIES["blank_events"]
-BLANK_DELIVERIES = QUERIES["blank_deliveries"]
-DELETE_OFFER = QUERIES["delete_offer"]
-DELETE_DRAFT = QUERIES["delete_draft"]
-SETTLE_DELIVERY = QUERIES["settle_delivery"]
-BLANK_DELIVERY = QUERIES["blank_delivery_of_erased_case"]
-DISABLE_ENDPOINT = QUERIES["disable_endpoint"]
-INSERT_GRANT = QUERIES["insert_grant"]
-INSERT_GRANT_USE = QUERIES["insert_grant_use"]
-BLANK_GRANTS = QUERIES["blank_grants"]
-INSERT_HOLD = QUERIES["insert_hold"]
-UPSERT_TASK = QUERIES["upsert_task"]
-INSERT_AUDIT_EVENT = QUERIES["insert_audit_event"]
-MOVE_AUDIT_HEAD = QUERIES["move_audit_head"]
+INSERT_CASE = "insert_case"
+INSERT_OFFER = "insert_offer"
+INSERT_EVENT = "insert_event"
+UPDATE_CASE = "update_case"
+LINK_CASE = "link_case"
+INSERT_REPLAY = "insert_replay"
+INSERT_ENDPOINT = "insert_endpoint"
+INSERT_DELIVERY = "insert_delivery"
+INSERT_SPENT_EVIDENCE = "insert_spent_evidence"
+BLANK_EVENTS = "blank_events"
+BLANK_DELIVERIES = "blank_deliveries"
+DELETE_OFFER = "delete_offer"
+DELETE_DRAFT = "delete_draft"
+SETTLE_DELIVERY = "settle_delivery"
+BLANK_DELIVERY = "blank_delivery_of_erased_case"
+DISABLE_ENDPOINT = "disable_endpoint"
+INSERT_GRANT = "insert_grant"
+INSERT_GRANT_USE = "insert_grant_use"
+BLANK_GRANTS = "blank_grants"
+INSERT_HOLD = "insert_hold"
+UPSERT_TASK = "upsert_task"
 
 Statement = tuple[str, Params]
 
 
 class WriteOperation(Struct, frozen=True):
-    """The statements of one write. It is refused if one of its guards changes no row."""
+    """The statements of one write, by name. It is refused if one of its guards changes no row."""
 
     guards: tuple[Statement, ...] = ()
     statements: tuple[Statement, ...] = ()
@@ -51,6 +48,8 @@ class WriteOperation(Struct, frozen=True):
     """The ids of the cases that it changes."""
     tenants: tuple[str, ...] = ()
     """The tenants whose configuration records it changes."""
+    audit_events: tuple[Params, ...] = ()
+    """Audit events, each appended to the chain of its tenant."""
 
 
 def build_creation_operation(creation: CaseCreation, state: bytes, offer: bytes) -> WriteOperation:
@@ -72,9 +71,9 @@ def build_creation_operation(creation: CaseCreation, state: bytes, offer: bytes)
     if creation.hold is not None:
         guards.append((INSERT_HOLD, relay_rows.row_from_hold(creation.hold.hold)))
         statements.extend(build_task_statements(creation.hold.tasks))
-        statements.extend(list_audit_statements(creation.hold.events))
     changed = (case.id,) if link is None else (case.id, link.case.id)
-    return WriteOperation(tuple(guards), tuple(statements), changed)
+    audited = list_audit_rows(() if creation.hold is None else creation.hold.events)
+    return WriteOperation(tuple(guards), tuple(statements), changed, audit_events=audited)
 
 
 def update_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
@@ -122,9 +121,9 @@ def attempt_operation(delivery: Delivery, *, disable_endpoint: bool) -> WriteOpe
     return WriteOperation(statements=tuple(statements))
 
 
-def build_single_statement(sql: str, params: Params = (), *, guarded: bool = False) -> WriteOperation:
+def build_single_statement(name: str, params: Params = (), *, guarded: bool = False) -> WriteOperation:
     """Return the write of one statement."""
-    return WriteOperation(((sql, params),)) if guarded else WriteOperation((), ((sql, params),))
+    return WriteOperation(((name, params),)) if guarded else WriteOperation((), ((name, params),))
 
 
 def build_task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
@@ -132,11 +131,9 @@ def build_task_statements(tasks: Iterable[TaskRow]) -> Iterable[Statement]:
     return ((UPSERT_TASK, relay_rows.row_from_task(task)) for task in tasks)
 
 
-def list_audit_statements(events: Iterable[AuditRow]) -> Iterable[Statement]:
-    """Return the statements that append audit events, each to the chain of its tenant."""
-    for event in events:
-        yield INSERT_AUDIT_EVENT, relay_rows.row_from_audit(event)
-        yield MOVE_AUDIT_HEAD, (event.id, NO_EVENT)
+def list_audit_rows(events: Iterable[AuditRow]) -> tuple[Params, ...]:
+    """Return the rows of audit events."""
+    return tuple(relay_rows.row_from_audit(event) for event in events)
 
 
 def _build_inbox_columns(case: Case) -> tuple[int | None, int | None]:

@@ -1,4 +1,4 @@
-"""Grants and their uses in SQLite."""
+"""Grants and their uses."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,13 +6,12 @@ from datetime import datetime
 import msgspec
 
 from placet.cases.grant import Grant, GrantUse
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.rows import Params, Row, datetime_from, encode, to_micros
+from placet.stores.sql.reader import SqlReader
+from placet.stores.sql.rows import Params, Row, datetime_from, encode, to_micros
 
-SELECT_GRANTS = QUERIES["select_grants"]
-SELECT_GRANT_NUMBER = QUERIES["select_grant_number"]
-SELECT_GRANT_USE = QUERIES["select_grant_use"]
+SELECT_GRANTS = "select_grants"
+SELECT_GRANT_NUMBER = "select_grant_number"
+SELECT_GRANT_USE = "select_grant_use"
 
 _OF_CASE = """
 WHERE case_number = (SELECT number FROM cases WHERE id = ?) ORDER BY grants.number DESC
@@ -21,14 +20,14 @@ _USABLE = "WHERE grants.owner = ? AND tool = ? AND open_until > ?"
 _patterns_from = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
 
-class SqliteGrantStore:
+class SqlGrantStore:
     """Implements `GrantStore`; grants are written with their cases."""
 
-    _reader: Reader
+    _reader: SqlReader
 
     async def get_grant(self, grant_id: str) -> Grant | None:
         """Return one grant in any state, or None if it does not exist."""
-        found = self._read_grants("WHERE grants.id = ?", (grant_id,))
+        found = await self._read_grants("WHERE grants.id = ?", (grant_id,))
         return found[0] if found else None
 
     async def list_grants(
@@ -37,24 +36,24 @@ class SqliteGrantStore:
         """Return grants of an owner or all, newest first. `before` is the last id seen."""
         conditions: dict[str, str | int] = {} if owner is None else {"grants.owner = ?": owner}
         if before is not None:
-            row = self._reader.row(SELECT_GRANT_NUMBER, (before,))
+            row = await self._reader.row(SELECT_GRANT_NUMBER, (before,))
             conditions["grants.number < ?"] = row[0] if row else 0
         where = " AND ".join(conditions) or "true"
-        return self._read_grants(
+        return await self._read_grants(
             f"WHERE {where} ORDER BY grants.number DESC LIMIT ?", (*conditions.values(), limit)
         )
 
     async def list_grants_of_case(self, case_id: str) -> Sequence[Grant]:
         """Return the grants that were given with a case, newest first."""
-        return self._read_grants(_OF_CASE, (case_id,))
+        return await self._read_grants(_OF_CASE, (case_id,))
 
     async def list_usable_grants(self, owner: str, tool: str, now: datetime) -> Sequence[Grant]:
         """Return the owner's grants for this tool that are neither expired, revoked nor used up."""
-        return self._read_grants(_USABLE, (owner, tool, to_micros(now)))
+        return await self._read_grants(_USABLE, (owner, tool, to_micros(now)))
 
     async def get_grant_use(self, owner: str, key: str) -> GrantUse | None:
         """Return the use that was counted under this key."""
-        row = self._reader.row(SELECT_GRANT_USE, (owner, key))
+        row = await self._reader.row(SELECT_GRANT_USE, (owner, key))
         if row is None:
             return None
         grant_id, call_digest, used_at, expires_at = row
@@ -67,8 +66,8 @@ class SqliteGrantStore:
             expires_at=datetime_from(expires_at),
         )
 
-    def _read_grants(self, terms: str, params: Params) -> list[Grant]:
-        return [grant_from(row) for row in self._reader.rows(f"{SELECT_GRANTS} {terms}", params)]
+    async def _read_grants(self, terms: str, params: Params) -> list[Grant]:
+        return [grant_from(row) for row in await self._reader.rows(SELECT_GRANTS, params, terms=terms)]
 
 
 def row_from_grant(grant: Grant) -> Params:

@@ -1,29 +1,27 @@
-"""The relay's configuration, tasks, holds and audit events in SQLite."""
+"""The relay's configuration, tasks, holds and audit events."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from placet.errors import CaseConflict, RelayConflict, Unavailable
+from placet.errors import CaseConflict, RelayConflict
 from placet.ports.audit_store import AuditFilter, AuditRow, SortOrder, Trace
 from placet.ports.config_store import ConfigKind, ConfigRecord, ConfigRecords
 from placet.ports.hold_store import HoldFilter, HoldRow
 from placet.ports.row_validation import MAX_NUMBER, can_be_stored, check_page, check_rows
 from placet.ports.task_store import TaskRow
-from placet.stores.sqlite import relay_rows as rows
-from placet.stores.sqlite.batch import Rows
-from placet.stores.sqlite.operation import (
+from placet.stores.sql import relay_rows as rows
+from placet.stores.sql.operation import (
     WriteOperation,
     build_single_statement,
     build_task_statements,
-    list_audit_statements,
+    list_audit_rows,
 )
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.relay_filters import (
+from placet.stores.sql.reader import LongReader, SqlReader
+from placet.stores.sql.relay_filters import (
     COUNT_AUDIT_EVENTS,
-    COUNT_CORRELATIONS,
     COUNT_HOLDS,
+    COUNT_TRACES,
     SELECT_AUDIT_EVENTS,
     SELECT_FIRST_NUMBER,
     SELECT_HOLDS,
@@ -34,40 +32,36 @@ from placet.stores.sqlite.relay_filters import (
     build_hold_query,
     build_ordered_event_query,
     build_trace_query,
-    build_traces_query,
 )
-from placet.stores.sqlite.rows import Params, Row, to_micros
-from placet.stores.sqlite.threaded_reader import LongReader
-from placet.stores.sqlite.writer import Writer
+from placet.stores.sql.rows import Params, Row, to_micros
+from placet.stores.sql.writer import Rows, Writer
 
-INSERT_RECORD = QUERIES["insert_record"]
-UPDATE_RECORD = QUERIES["update_record"]
-DELETE_RECORD = QUERIES["delete_record"]
-COUNT_RECORD_CHANGE = QUERIES["count_record_change"]
-SELECT_RECORD_CHANGES = QUERIES["select_record_changes"]
-SELECT_RECORD = QUERIES["select_record"]
-SELECT_RECORDS = QUERIES["select_records"]
-SELECT_RECORDS_OF_TENANT = QUERIES["select_records_of_tenant"]
-SELECT_TASK = QUERIES["select_task"]
-DELETE_TASKS = QUERIES["delete_tasks"]
-MAKE_RELEASES_DUE = QUERIES["make_releases_due"]
-UPDATE_HOLD = QUERIES["update_hold"]
-DELETE_HOLDS = QUERIES["delete_holds"]
-SELECT_AUDIT_EVENT = QUERIES["select_audit_event"]
-SELECT_AUDITED_TENANTS = QUERIES["select_audited_tenants"]
-SELECT_TO_REDACT = QUERIES["select_audit_events_to_redact"]
-REDACT_AUDIT_EVENT = QUERIES["redact_audit_event"]
-DELETE_AUDIT_EVENTS = QUERIES["delete_audit_events"]
-NOTE_DELETED_AUDIT_EVENTS = QUERIES["note_deleted_audit_events"]
+INSERT_RECORD = "insert_record"
+UPDATE_RECORD = "update_record"
+DELETE_RECORD = "delete_record"
+COUNT_RECORD_CHANGE = "count_record_change"
+SELECT_RECORD = "select_record"
+SELECT_RECORDS = "select_records"
+SELECT_RECORDS_OF_TENANT = "select_records_of_tenant"
+SELECT_TASK = "select_task"
+DELETE_TASKS = "delete_tasks"
+MAKE_RELEASES_DUE = "make_releases_due"
+UPDATE_HOLD = "update_hold"
+DELETE_HOLDS = "delete_holds"
+SELECT_AUDIT_EVENT = "select_audit_event"
+SELECT_AUDITED_TENANTS = "select_audited_tenants"
+SELECT_TO_REDACT = "select_audit_events_to_redact"
+REDACT_AUDIT_EVENT = "redact_audit_event"
+DELETE_AUDIT_EVENTS = "delete_audit_events"
+NOTE_DELETED_AUDIT_EVENTS = "note_deleted_audit_events"
 
 
-class SqliteRelayStore:
+class SqlRelayStore:
     """Implements `ConfigStore`, `TaskStore`, `HoldStore`, `AuditStore` and `RetentionStore`."""
 
-    _reader: Reader
+    _reader: SqlReader
     _writer: Writer
     _long_reader: LongReader
-    _record_changes: int
 
     # Configuration
 
@@ -94,53 +88,39 @@ class SqliteRelayStore:
         tenants = tuple(dict.fromkeys(record.tenant for record in (*delete, *save)))
         await self._write(
             WriteOperation(
-                guards, (*list_audit_statements(events), (COUNT_RECORD_CHANGE, ())), tenants=tenants
+                guards, ((COUNT_RECORD_CHANGE, ()),), tenants=tenants, audit_events=list_audit_rows(events)
             )
         )
 
     async def get_record(self, tenant: str, kind: ConfigKind, id: str) -> ConfigRecord | None:
         """Return one record, or None if it does not exist."""
-        row = self._reader.row(SELECT_RECORD, (tenant, kind, id))
+        row = await self._reader.row(SELECT_RECORD, (tenant, kind, id))
         return rows.record_from(row) if row else None
 
     async def list_records(self, kind: ConfigKind, tenant: str | None = None) -> ConfigRecords:
         """Return all records of a kind, of one tenant or of all, in the order they were first saved."""
         if tenant is None:
-            found = self._reader.rows(SELECT_RECORDS, (kind,))
+            found = await self._reader.rows(SELECT_RECORDS, (kind,))
         else:
-            found = self._reader.rows(SELECT_RECORDS_OF_TENANT, (kind, tenant))
+            found = await self._reader.rows(SELECT_RECORDS_OF_TENANT, (kind, tenant))
         return [rows.record_from(row) for row in found]
 
     def add_record_listener(self, listener: Callable[[str | None], None]) -> None:
         """Call `listener` in the event loop with the tenant whose records changed; None: any tenant's."""
         self._writer.add_record_listener(listener)
 
-    def _check_records(self) -> None:
-        """Notify the listeners if another process has changed records."""
-        try:
-            changes = self._count_record_changes()
-        except Unavailable:
-            changes = -1  # the listeners read the records, and get the error
-        if changes != self._record_changes:
-            self._record_changes = changes
-            self._writer.notify_record_listeners(None)
-
-    def _count_record_changes(self) -> int:
-        row = self._reader.row(SELECT_RECORD_CHANGES)
-        return int(row[0]) if row else 0
-
     # Tasks
 
     async def get_task(self, tenant: str, agent: str, kind: str, id: str) -> TaskRow | None:
         """Return the row with this id, or None if it does not exist."""
-        row = self._reader.row(SELECT_TASK, (tenant, agent, kind, id))
+        row = await self._reader.row(SELECT_TASK, (tenant, agent, kind, id))
         return rows.task_from(row) if row else None
 
     async def save_tasks(self, tasks: Sequence[TaskRow], *, events: Sequence[AuditRow] = ()) -> None:
         """Write rows, new or changed, with their audit events, all or none."""
         check_rows((*tasks, *events))
         await self._write(
-            WriteOperation(statements=(*build_task_statements(tasks), *list_audit_statements(events)))
+            WriteOperation(statements=(*build_task_statements(tasks),), audit_events=list_audit_rows(events))
         )
 
     # Holds
@@ -150,8 +130,9 @@ class SqliteRelayStore:
     ) -> None:
         """Write a changed hold, its tasks and its audit events."""
         check_rows((hold, *tasks, *events))
-        statements = (*build_task_statements(tasks), *list_audit_statements(events))
-        await self._write(WriteOperation(((UPDATE_HOLD, rows.row_from_hold(hold)),), statements))
+        guards = ((UPDATE_HOLD, rows.row_from_hold(hold)),)
+        statements, audited = (*build_task_statements(tasks),), list_audit_rows(events)
+        await self._write(WriteOperation(guards, statements, audit_events=audited))
 
     async def make_releases_due(self, tenant: str, sink: str, *, now: datetime, after: datetime) -> int:
         """Make due the waiting deliveries of an agent's decided holds that are due after `after`."""
@@ -160,12 +141,12 @@ class SqliteRelayStore:
 
     async def get_hold(self, hold_id: str) -> HoldRow | None:
         """Return one hold, or None if it does not exist."""
-        row = self._reader.row(f"{SELECT_HOLDS} WHERE id = ?", (hold_id,))
+        row = await self._reader.row(SELECT_HOLDS, (hold_id,), terms="WHERE id = ?")
         return rows.hold_from(row) if row else None
 
     async def get_hold_of_case(self, case_id: str) -> HoldRow | None:
         """Return the hold that a case decides."""
-        row = self._reader.row(f"{SELECT_HOLDS} WHERE case_id = ?", (case_id,))
+        row = await self._reader.row(SELECT_HOLDS, (case_id,), terms="WHERE case_id = ?")
         return rows.hold_from(row) if row else None
 
     async def list_holds(
@@ -182,7 +163,7 @@ class SqliteRelayStore:
     async def add_audit_events(self, events: Sequence[AuditRow]) -> None:
         """Append events, all or none. Raises RelayConflict if an id is taken."""
         check_rows(events)
-        await self._write(WriteOperation(statements=(*list_audit_statements(events),)))
+        await self._write(WriteOperation(audit_events=list_audit_rows(events)))
 
     async def list_audit_events(
         self, tenant: str, filter: AuditFilter, *, page: int, size: int, order: SortOrder = "newest"
@@ -197,7 +178,7 @@ class SqliteRelayStore:
 
     async def get_audit_event(self, tenant: str, event_id: str) -> AuditRow | None:
         """Return one event of this tenant."""
-        row = self._reader.row(SELECT_AUDIT_EVENT, (tenant, event_id))
+        row = await self._reader.row(SELECT_AUDIT_EVENT, (tenant, event_id))
         return rows.audit_from(row) if row else None
 
     async def list_audit_events_after(
@@ -207,11 +188,13 @@ class SqliteRelayStore:
         check_rows((filter,))
         query = build_ordered_event_query(tenant, filter)
 
-        def read(reader: Reader) -> list[Row]:
+        async def read(reader: SqlReader) -> list[Row]:
             begin = after
             if filter.since is not None and not after:
-                begin = (reader.row(SELECT_FIRST_NUMBER, (tenant, to_micros(filter.since)))[0] or 1) - 1
-            return reader.rows(f"{SELECT_NUMBERED} {query.source}", (*query.params, begin, limit))
+                first = await reader.row(SELECT_FIRST_NUMBER, (tenant, to_micros(filter.since)))
+                begin = (first[0] or 1) - 1
+            params = (*query.params, begin, limit)
+            return await reader.rows(SELECT_NUMBERED, params, terms=query.terms, index=query.index)
 
         return [(number, rows.audit_from(row)) for number, *row in await self._long_reader.run(read)]
 
@@ -222,11 +205,12 @@ class SqliteRelayStore:
         check_page(page, size)
         check_rows((filter,))
         query = build_trace_query(tenant, filter)
-        traces, count = (build_traces_query(query, sql) for sql in (SELECT_TRACES, COUNT_CORRELATIONS))
 
-        def read(reader: Reader) -> tuple[list[Row], Row]:
-            found = reader.rows(traces, (*query.params, tenant, size, page * size))
-            return found, reader.row(count, query.params)
+        async def read(reader: SqlReader) -> tuple[list[Row], Row]:
+            params = (*query.params, tenant, size, page * size)
+            found = await reader.rows(SELECT_TRACES, params, terms=query.terms, index=query.index)
+            count = await reader.row(COUNT_TRACES, query.params, terms=query.terms, index=query.index)
+            return found, count
 
         found, total = await self._long_reader.run(read)
         return [rows.trace_from(row) for row in found], int(total[0]) if total else 0
@@ -245,7 +229,7 @@ class SqliteRelayStore:
 
     async def list_audited_tenants(self) -> Sequence[str]:
         """Return every tenant that has events."""
-        return [tenant for (tenant,) in self._reader.rows(SELECT_AUDITED_TENANTS)]
+        return [tenant for (tenant,) in await self._reader.rows(SELECT_AUDITED_TENANTS)]
 
     async def delete_older(self, tenant: str, *, before: datetime, limit: int = 1_000) -> int:
         """Delete events, settled holds and tasks from before this time, at most `limit` of each.
@@ -275,9 +259,10 @@ class SqliteRelayStore:
     ) -> tuple[list[Row], int]:
         check_page(page, size)
 
-        def read(reader: Reader) -> tuple[list[Row], Row]:
-            found = reader.rows(query.page(select, order), (*query.params, size, page * size))
-            return found, reader.row(query.count(count), query.params)
+        async def read(reader: SqlReader) -> tuple[list[Row], Row]:
+            params, index = (*query.params, size, page * size), query.index
+            found = await reader.rows(select, params, terms=query.build_page_terms(order), index=index)
+            return found, await reader.row(count, query.params, terms=query.terms, index=index)
 
         found, total = await self._long_reader.run(read)
         return found, int(total[0]) if total else 0

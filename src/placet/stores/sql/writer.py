@@ -1,11 +1,12 @@
-"""The interface of the part of the store that writes."""
+"""The interface of the part of a store that writes."""
 
 import asyncio
-from typing import Protocol
+from typing import Any, Protocol
 
 from placet.stores.listeners import ChangeListener
-from placet.stores.sqlite.batch import Rows
-from placet.stores.sqlite.operation import WriteOperation
+from placet.stores.sql.operation import WriteOperation
+
+Rows = list[Any]
 
 
 class Writer(Protocol):
@@ -16,10 +17,6 @@ class Writer(Protocol):
 
         Raises CaseConflict if the operation is refused, and Unavailable during an outage.
         """
-        ...
-
-    async def truncate_log(self) -> None:
-        """Remove earlier writes from the write-ahead log."""
         ...
 
     def add_change_listener(self, listener: ChangeListener) -> None:
@@ -36,8 +33,4 @@ class Writer(Protocol):
 
     async def finish(self) -> None:
         """Write what was submitted, and accept no more."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection, once finished."""
         ...

@@ -1,8 +1,7 @@
-"""The whole log in SQLite, as its verification reads it, and checkpoints."""
+"""The whole log, as its verification reads it, and checkpoints."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TypeVar
 
 import msgspec
 
@@ -10,35 +9,31 @@ from placet.cases.audit_chain import AuditHead, AuditPoint, ChainedAuditRow
 from placet.cases.case_verification import StoredCase, StoredGrant
 from placet.cases.events import Event
 from placet.ports.log_store import LogEntry, LogSize
-from placet.stores.sqlite.grants import grant_from
-from placet.stores.sqlite.operation import build_single_statement
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.reader import Reader
-from placet.stores.sqlite.rows import Row, datetime_from, event_from
-from placet.stores.sqlite.threaded_reader import LongReader
-from placet.stores.sqlite.writer import Writer
+from placet.stores.sql.grants import grant_from
+from placet.stores.sql.operation import build_single_statement
+from placet.stores.sql.reader import LongReader, SqlReader
+from placet.stores.sql.rows import Row, datetime_from, event_from
+from placet.stores.sql.writer import Writer
 
-BEGIN_READING, COMMIT = QUERIES["begin_reading"], QUERIES["commit"]
-SELECT_CASE_NUMBER = QUERIES["select_case_number"]
-SELECT_CASE_SIZES = QUERIES["select_case_sizes"]
-SELECT_STORED_CASES = QUERIES["select_stored_cases"]
-SELECT_STORED_EVENTS = QUERIES["select_stored_events"]
-SELECT_STORED_GRANTS = QUERIES["select_stored_grants"]
-SELECT_LOG_ENTRIES = QUERIES["select_log_entries"]
-SELECT_STRAY_ROWS = QUERIES["select_stray_rows"]
-SELECT_LOG_SIZE = QUERIES["select_log_size"]
-SELECT_AUDIT_HEADS = QUERIES["select_audit_heads"]
-SELECT_CHAINED_AUDIT_ROWS = QUERIES["select_chained_audit_rows"]
-INSERT_CHECKPOINT = QUERIES["insert_checkpoint"]
-SELECT_CHECKPOINTS = QUERIES["select_checkpoints"]
-SELECT_LAST_CHECKPOINT = QUERIES["select_last_checkpoint"]
+SELECT_CASE_NUMBER = "select_case_number"
+SELECT_CASE_SIZES = "select_case_sizes"
+SELECT_STORED_CASES = "select_stored_cases"
+SELECT_STORED_EVENTS = "select_stored_events"
+SELECT_STORED_GRANTS = "select_stored_grants"
+SELECT_LOG_ENTRIES = "select_log_entries"
+SELECT_STRAY_ROWS = "select_stray_rows"
+SELECT_LOG_SIZE = "select_log_size"
+SELECT_AUDIT_HEADS = "select_audit_heads"
+SELECT_CHAINED_AUDIT_ROWS = "select_chained_audit_rows"
+INSERT_CHECKPOINT = "insert_checkpoint"
+SELECT_CHECKPOINTS = "select_checkpoints"
+SELECT_LAST_CHECKPOINT = "select_last_checkpoint"
 
 MAX_EVENTS_PER_PAGE = 2_000
 _LAST_MOMENT = 253_402_300_799_999_999  # the end of the year 9999
-T = TypeVar("T")
 
 
-class SqliteLogStore:
+class SqlLogStore:
     """Implements `LogStore`."""
 
     _writer: Writer
@@ -47,26 +42,26 @@ class SqliteLogStore:
     async def find_stored_case(self, case_id: str) -> StoredCase | None:
         """Return all rows of a case, or None if it does not exist."""
 
-        def read(reader: Reader) -> StoredCase | None:
-            row = reader.row(SELECT_CASE_NUMBER, (case_id,))
-            return _read_one(reader, row[0]) if row else None
+        async def read(reader: SqlReader) -> StoredCase | None:
+            row = await reader.row(SELECT_CASE_NUMBER, (case_id,))
+            return await _read_one(reader, row[0]) if row else None
 
-        return await self._read_at_once(read)
+        return await self._long_reader.run(read, at_once=True)
 
     async def list_stored_cases(self, *, after: int, limit: int = 50) -> Sequence[StoredCase]:
         """Return cases with a number above `after`, in order; fewer if they have many events."""
 
-        def read(reader: Reader) -> list[StoredCase]:
-            sizes = reader.rows(SELECT_CASE_SIZES, (after, limit))
+        async def read(reader: SqlReader) -> list[StoredCase]:
+            sizes = await reader.rows(SELECT_CASE_SIZES, (after, limit))
             numbers = [number for number, _ in sizes[: _count_for_page(sizes)]]
             if not numbers:
                 return []
             try:
-                return _read_cases(reader, after, numbers[-1])
+                return await _read_cases(reader, after, numbers[-1])
             except UnicodeDecodeError:
-                return [_read_one(reader, number) for number in numbers]
+                return [await _read_one(reader, number) for number in numbers]
 
-        return await self._read_at_once(read)
+        return await self._long_reader.run(read, at_once=True)
 
     async def list_log_entries(self, *, after: int, limit: int = 5_000) -> Sequence[LogEntry]:
         """Return the events of all cases with a number above `after`, in the order they were written."""
@@ -115,18 +110,6 @@ class SqliteLogStore:
         row = await self._long_reader.run(lambda reader: reader.row(SELECT_LAST_CHECKPOINT))
         return row[0] if row else None
 
-    async def _read_at_once(self, read: Callable[[Reader], T]) -> T:
-        """Run a read of several statements on the same commit."""
-
-        def read_in_transaction(reader: Reader) -> T:
-            reader.rows(BEGIN_READING)
-            try:
-                return read(reader)
-            finally:
-                reader.rows(COMMIT)
-
-        return await self._long_reader.run(read_in_transaction)
-
 
 def _count_for_page(sizes: Sequence[tuple[int, int]]) -> int:
     """Return how many cases fit into a page; a case has as many events as its version says."""
@@ -138,9 +121,9 @@ def _count_for_page(sizes: Sequence[tuple[int, int]]) -> int:
     return len(sizes)
 
 
-def _read_one(reader: Reader, number: int) -> StoredCase:
+async def _read_one(reader: SqlReader, number: int) -> StoredCase:
     try:
-        return _read_cases(reader, number - 1, number)[0]
+        return (await _read_cases(reader, number - 1, number))[0]
     except UnicodeDecodeError:
         return StoredCase(
             number=number,
@@ -156,11 +139,11 @@ def _read_one(reader: Reader, number: int) -> StoredCase:
         )
 
 
-def _read_cases(reader: Reader, after: int, last: int) -> list[StoredCase]:
-    cases = reader.rows(SELECT_STORED_CASES, (after, last))
+async def _read_cases(reader: SqlReader, after: int, last: int) -> list[StoredCase]:
+    cases = await reader.rows(SELECT_STORED_CASES, (after, last))
     ids = {row[0]: row[1] for row in cases}
-    events = _group(reader.rows(SELECT_STORED_EVENTS, (after, last)))
-    grants = _group(reader.rows(SELECT_STORED_GRANTS, (after, last)))
+    events = _group(await reader.rows(SELECT_STORED_EVENTS, (after, last)))
+    grants = _group(await reader.rows(SELECT_STORED_GRANTS, (after, last)))
     return [
         StoredCase(
             number=number,

@@ -1,7 +1,7 @@
 """SQL for the filters over holds and audit events.
 
-A query contains only the conditions in use and names its index. The database has no statistics: without the
-name it would scan a time range instead of looking up a correlation id.
+A query contains only the conditions in use and names its index. SQLite has no statistics: without the name it
+would scan a time range instead of looking up a correlation id.
 """
 
 from msgspec import Struct
@@ -9,18 +9,16 @@ from msgspec.structs import replace
 
 from placet.ports.audit_store import AuditFilter, SortOrder
 from placet.ports.hold_store import HoldFilter
-from placet.stores.sqlite.queries import QUERIES
-from placet.stores.sqlite.rows import Params, Value, to_micros
+from placet.stores.sql.rows import Params, Value, to_micros
 
-SELECT_HOLDS = QUERIES["select_holds"]
-COUNT_HOLDS = QUERIES["count_holds"]
-SELECT_AUDIT_EVENTS = QUERIES["select_audit_events"]
-SELECT_NUMBERED = QUERIES["select_numbered_audit_events"]
-COUNT_AUDIT_EVENTS = QUERIES["count_audit_events"]
-SELECT_FIRST_NUMBER = QUERIES["select_first_number"]
-SELECT_CORRELATIONS = QUERIES["select_correlations"]
-COUNT_CORRELATIONS = QUERIES["count_correlations"]
-SELECT_TRACES = QUERIES["select_traces"]
+SELECT_HOLDS = "select_holds"
+COUNT_HOLDS = "count_holds"
+SELECT_AUDIT_EVENTS = "select_audit_events"
+SELECT_NUMBERED = "select_numbered_audit_events"
+COUNT_AUDIT_EVENTS = "count_audit_events"
+SELECT_FIRST_NUMBER = "select_first_number"
+COUNT_TRACES = "count_traces"
+SELECT_TRACES = "select_traces"
 BULK_TYPE, BULK_ACTION = "COMMUNICATION_AUDIT", "LOG"
 # SQLite uses a partial index only for a query that repeats the condition of the index.
 _PARTIAL_INDEX_CONDITIONS = {
@@ -38,19 +36,15 @@ class RowQuery(Struct, frozen=True):
     params: Params
 
     @property
-    def source(self) -> str:
-        """The SQL that follows the table's name."""
-        return f"INDEXED BY {self.index} WHERE {self.where}"
+    def terms(self) -> str:
+        """The SQL that selects the rows."""
+        return f"WHERE {self.where}"
 
-    def page(self, select: str, order: SortOrder) -> str:
-        """Return the query of one page; its size and offset are the last parameters."""
+    def build_page_terms(self, order: SortOrder) -> str:
+        """Return the SQL that selects one page; its size and offset are the last parameters."""
         direction = "DESC" if order == "newest" else "ASC"
         order_by = f"ORDER BY {self.time_column} {direction}, number {direction}"
-        return f"{select} {self.source} {order_by} LIMIT ? OFFSET ?"
-
-    def count(self, select: str) -> str:
-        """Return the query that counts the matching rows."""
-        return f"{select} {self.source}"
+        return f"{self.terms} {order_by} LIMIT ? OFFSET ?"
 
 
 def build_hold_query(tenant: str, filter: HoldFilter) -> RowQuery:
@@ -120,11 +114,6 @@ def build_trace_query(tenant: str, filter: AuditFilter) -> RowQuery:
     timed = filter.since is not None or filter.until is not None
     by_name = found.index == "audit_events_by_time" and not timed
     return replace(found, index="audit_events_of_correlation") if by_name else found
-
-
-def build_traces_query(query: RowQuery, select: str) -> str:
-    """Return a query over the correlation ids of the events that match."""
-    return f"WITH asked (correlation_id) AS ({SELECT_CORRELATIONS} {query.source}) {select}"
 
 
 def _list_selective_indexes(filter: AuditFilter) -> dict[str, str | None]:
