@@ -122,6 +122,10 @@ class GatedHost:
         answered = self.open_page().post("respond", fields)
         assert answered.response.status_code == 200, answered.text
 
+    def until_nothing_waits(self) -> None:
+        """Wait until the inbox is empty."""
+        eventually(lambda: not self._person.list_cases())
+
     def last_case(self) -> dict[str, Any]:
         """The status of the newest case."""
         with self.server.client(self.server.admin_key) as client:

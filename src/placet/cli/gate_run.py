@@ -27,6 +27,7 @@ from placet.cli.gate_options import (
     policy_option,
 )
 from placet.errors import FollowFailed, PlacetError, StillWaiting, Unavailable
+from placet.hook.coding_agents.file_arguments import find_content
 from placet.hook.coding_agents.gate_policy import GatePolicy, GateVerdict, evaluate
 from placet.hook.coding_agents.host_calls import (
     PROBE_TOOL,
@@ -305,7 +306,7 @@ class PersonQuestion:
 
 def _read_current_text(call: HostCall) -> str | None:
     """Return the file that a call would replace, or None if there is none that can be compared."""
-    if not call.paths or not isinstance(call.arguments.get("content"), str):
+    if not call.paths or find_content(call.arguments) is None:
         return None
     path = Path(call.paths[0])
     with suppress(OSError, ValueError):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from placet.hook.coding_agents.acp import ASK, CODING_AGENT, READ, RUN, WRITE
+from placet.hook.coding_agents.gate_policy import evaluate, parse_gate_policy
 from placet.hook.coding_agents.host_calls import HostCall, UnreadableCall
 from placet.hook.coding_agents.proxied_agents import MAX_ITEMS, SessionFacts
 
@@ -53,6 +54,25 @@ def test_a_command_of_the_editor_is_quoted() -> None:
     assert read(RUN, command="rm", args=["a b", "c"]).command == "rm 'a b' c"
     assert read(RUN, command="ls && id").command == "ls && id"
     assert read(RUN, command="ls", cwd="sub").folder == "/srv/project/sub"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "expected"),
+    [
+        (RUN, {"command": "git", "args": ["status"]}, "allow"),
+        (RUN, {"command": "git status"}, "allow"),
+        (RUN, {"command": "git", "args": ["status", "; rm x"]}, None),
+        (RUN, {"command": "git", "args": ["status"], "env": [{"name": "GIT_PAGER", "value": "x"}]}, None),
+        (ASK, {"toolCall": {"kind": "execute", "rawInput": {"command": "git status"}}}, "allow"),
+        (ASK, {"toolCall": {"kind": "execute", "rawInput": {"command": "git status", "cwd": "/"}}}, None),
+        (ASK, {"toolCall": {"kind": "execute", "rawInput": {"command": "git status", "root": True}}}, None),
+    ],
+)
+def test_a_rule_for_a_command_allows_nothing_that_an_editor_could_add(
+    method: str, params: dict[str, Any], expected: str | None
+) -> None:
+    policy = parse_gate_policy('[[allow]]\ncommand = "git *"\ncwd = "/srv/project/**"')
+    assert evaluate(policy, read(method, **params)).effect == expected
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from placet.hook.coding_agents.codex import CODING_AGENT
 from placet.hook.coding_agents.gate_policy import evaluate, parse_gate_policy
 from placet.hook.coding_agents.gate_questions import CaseSurroundings, build_drafts
 from placet.hook.coding_agents.host_calls import HostCall, HostDecision, deny
+from placet.hook.coding_agents.registry import load_coding_agent
 from tests.hook.coding_agents.hook_input import build_input, load_exchanges
 
 PATCH = """*** Begin Patch
@@ -62,6 +63,22 @@ def test_a_patch_names_every_file_that_it_changes() -> None:
     denied = parse_gate_policy('[[deny]]\npath = "/etc/**"')
     assert evaluate(denied, patched).effect == "deny"
     assert evaluate(allowed, call("PreToolUse", "apply_patch", command="x")).effect is None
+
+
+def test_every_file_that_codex_or_opencode_would_patch_is_named() -> None:
+    """They allow spaces before a header, and none after its colon; OpenCode ends a name at a second one."""
+    patch = "*** Add File: a\n+x\n \t*** Update File: /etc/b\n*** Add File:../c\n*** Delete File: d:e"
+    named = ("a", "/etc/b", "../c", "d:e", "d")
+    for agent, event, tool, arguments in (
+        (CODING_AGENT, "PreToolUse", "apply_patch", {"command": patch}),
+        (load_coding_agent("opencode"), "tool.execute.before", "apply_patch", {"patchText": patch}),
+    ):
+        sent = {"hook_event_name": event, "tool_name": tool, "tool_input": arguments, "cwd": "/srv"}
+        sent |= {"event": event, "folder": "/srv", "call": {"tool": tool, "arguments": arguments}}
+        read = agent.read_call(event, json.dumps(sent).encode())
+        assert {str(PurePosixPath("/srv", name)) for name in named} <= set(read.paths)
+        assert "/c" in read.paths
+        assert "+++ /etc/b" in read.diff
 
 
 def test_a_patch_is_shown_as_a_diff() -> None:

@@ -93,6 +93,145 @@ def test_a_denied_path_counts_in_commands_too(command: str, expected: str) -> No
     assert effect(SECRETS, "Bash", command=command) == expected
 
 
+INNER = """
+[[allow]]
+command = ["find *", "grep *", "git *", "npm test", "xargs *", "timeout *", "env *", "watch *", "bash -c *"]
+
+[[allow]]
+command = ["xargs sort *", "nice -n 5 *", "timeout * make"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("find . -name x", "allow"),
+        ("find . -exec grep a {} ';'", "allow"),
+        ("find . -exec rm {} +", None),
+        ("find . -exec grep a {} + -execdir rm {} \\;", None),
+        ("find . -exec find . -exec rm {} + +", None),
+        ("find . $(git status) rm", None),
+        ("git ls-files | xargs grep a", "allow"),
+        ("git ls-files | xargs sort -u", "allow"),
+        ("git ls-files | xargs rm", None),
+        ("git ls-files | xargs -I git rm", None),
+        ("timeout 5 npm test", "allow"),
+        ("timeout 5 make", "allow"),
+        ("timeout 5 rm x", None),
+        ("timeout -k 5 5 rm x", None),
+        ("env PATH=. npm test", None),
+        ("env -S 'rm x'", None),
+        ("watch npm test", "allow"),
+        ("watch 'npm test; rm x'", None),
+        ("bash -c 'npm test'", "allow"),
+        ("bash -c 'npm test; rm x'", None),
+        ("xargs timeout 5 npm test", "allow"),
+        ("xargs timeout 5 rm", None),
+    ],
+)
+def test_a_program_inside_a_program_has_to_be_allowed_too(command: str, expected: str | None) -> None:
+    assert effect(INNER, "Bash", command=command) == expected
+
+
+IN_PROJECT = """
+[[allow]]
+command = ["cd *", "npm test", "echo *", "cat notes/*"]
+cwd = "/srv/project/**"
+
+[[allow]]
+tool = "Write"
+path = "/srv/project/**"
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("npm test", "allow"),
+        ("cd packages/a && npm test", "allow"),
+        ("cd /srv/project/a; cd b; npm test > log", "allow"),
+        ("cd .. && npm test", None),
+        ("cd /etc && npm test", None),
+        ("cd a; cd ../..; npm test", None),
+        ("A=1 cd /etc && npm test", None),
+        ("cd - && npm test", None),
+        ("cd && npm test", None),
+        ("cd ~ && npm test", None),
+        ("cd $X && npm test", None),
+        ("echo x > ../a", None),
+        ("cd a && echo x > ../../b", None),
+        ("cat notes/a", "allow"),
+        ("cat notes/../../etc/passwd", None),
+    ],
+)
+def test_a_rule_for_a_folder_does_not_follow_cd_out_of_it(command: str, expected: str | None) -> None:
+    assert effect(IN_PROJECT, "Bash", command=command) == expected
+
+
+def test_a_folder_that_is_a_link_is_judged_by_where_it_leads() -> None:
+    policy = parse_gate_policy(IN_PROJECT)
+
+    def leads_away(path: str) -> str:
+        return path.replace("/srv/project/link", "/etc")
+
+    for command in ("cd link && npm test", "echo x > link/a", "echo x > link/../a"):
+        asked = call("Bash", command=command)
+        assert evaluate(policy, asked).effect == "allow"
+        assert evaluate(policy, asked, find_real_path=leads_away).effect is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("RM x", "noglob rm x", "busybox rm x", "find . -exec rm {} +", "parallel rm ::: x", "watch rm x"),
+        *("cd /srv/home/.ssh && cat id", "cd /srv/home && cat .ssh/id", "cat /srv/home/.SSH/id"),
+        *(
+            "cp -r /srv/home/.ssh x",
+            "cat ~/.ssh/id",
+            "cat < /srv/home/x/../.ssh/id",
+            "tar c /srv/home/.ssh/.",
+        ),
+    ],
+)
+def test_a_denied_part_is_found_in_disguise(command: str) -> None:
+    policy = '[[allow]]\ncommand = "*"\n[[deny]]\ncommand = "rm *"\n[[deny]]\npath = "~/.ssh/**"'
+    assert effect(policy, "Bash", command=command) in ("deny", "ask")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("Glob", {"pattern": "**/*.{ts,tsx}"}, "allow"),
+        ("Glob", {"pattern": "/etc/*"}, None),
+        ("Glob", {"pattern": "src/../../*", "path": "/srv/project"}, None),
+        ("Glob", {"pattern": "*/../../*"}, None),
+        ("Glob", {"pattern": "{src,/etc}/*"}, None),
+        ("Grep", {"pattern": "x"}, "allow"),
+        ("Read", {"file_path": "~/x"}, None),
+        ("Read", {"file_path": ".env"}, "deny"),
+        ("mcp__fs__move", {"path": "a", "to": "b"}, "allow"),
+        ("mcp__fs__move", {"path": "a", "to": "/etc/b"}, None),
+        ("mcp__fs__move", {"path": "a", "options": [{"to": "../../b"}]}, None),
+        ("mcp__fs__move", {"to": "b"}, None),
+        ("mcp__fs__move", {"path": "a", "to": ".ENV"}, "deny"),
+        ("mcp__fs__read", {"files": [{"name": "config/.env"}]}, "deny"),
+    ],
+)
+def test_every_text_of_a_tool_that_is_not_known_may_be_a_path(
+    tool: str, arguments: dict[str, Any], expected: str | None
+) -> None:
+    policy = '[[allow]]\npath = "/srv/project/**"\n[[deny]]\npath = "**/.env"'
+    assert effect(policy, tool, **arguments) == expected
+
+
+def test_a_command_with_more_than_a_command_is_not_allowed_by_it() -> None:
+    outside = {"command": "ls", "dangerouslyDisableSandbox": True}
+    assert effect('[[allow]]\ncommand = "ls"', "Bash", **outside) is None
+    assert effect('[[allow]]\ncommand = "ls"\n[[deny]]\ncommand = "rm *"', "Bash", **outside) == "ask"
+    assert effect('[[allow]]\ntool = "Bash"', "Bash", **outside) == "allow"
+    assert effect('[[allow]]\ncommand = "ls"', "Bash", command="ls", timeout=9, description="x") == "allow"
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -184,7 +323,7 @@ def test_a_hostile_call_does_not_keep_the_gate_busy() -> None:
     stars = parse_gate_policy(f'[[deny]]\ntool = "{"*a" * 20}*b"\n[[deny]]\ncommand = "{"*a" * 20}*b"')
     assert evaluate(stars, call("a" * 10_000)).effect is None
     assert evaluate(stars, call("Bash", command="a" * 10_000)).effect is None
-    for words in ("sudo eval ", "eval ", "sudo sh -c ", "$(", "`", "sudo "):
+    for words in ("sudo eval ", "eval ", "sudo sh -c ", "$(", "`", "sudo ", "find -exec ", "cd a;"):
         assert evaluate(stars, call("Bash", command=words * 1_500 + "x")).effect != "allow"
 
 

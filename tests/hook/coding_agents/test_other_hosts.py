@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from placet.hook.coding_agents.gate_policy import evaluate, parse_gate_policy
+from placet.hook.coding_agents.gate_questions import CaseSurroundings, build_drafts
 from placet.hook.coding_agents.host_calls import PROBE_TOOL, HostDecision, UnreadableCall, deny
 from placet.hook.coding_agents.registry import load_coding_agent
 from tests.hook.coding_agents.hook_input import load_exchanges
@@ -142,6 +143,49 @@ def test_another_permission_than_that_for_the_call_is_its_own_tool() -> None:
     allowing = parse_gate_policy('[[allow]]\ntool = "bash"\ncommand = "touch *"')
     assert evaluate(allowing, read).effect is None
     assert read.is_prompted
+
+
+@pytest.mark.parametrize(
+    ("host", "event", "tool", "arguments"),
+    [
+        ("opencode", "permission.asked", "edit", {"filePath": "a", "oldString": "1", "newString": "2"}),
+        ("opencode", "permission.asked", "write", {"filePath": "a", "content": "2"}),
+        ("gemini-cli", "BeforeTool", "replace", {"file_path": "a", "old_string": "1", "new_string": "2"}),
+        (
+            "antigravity",
+            "PreToolUse",
+            "replace_file_content",
+            {"TargetFile": "a", "TargetContent": "1", "ReplacementContent": "2"},
+        ),
+        ("antigravity", "PreToolUse", "write_to_file", {"TargetFile": "a", "CodeContent": "2"}),
+    ],
+)
+def test_an_edit_is_shown_as_a_diff(host: str, event: str, tool: str, arguments: dict[str, Any]) -> None:
+    call = {"tool": tool, "arguments": arguments, "name": tool, "args": arguments}
+    sent = {"event": event, "hook_event_name": event, "tool_name": tool, "tool_input": arguments}
+    sent |= {"stepIdx": 1, "toolCall": call, "call": call, "permission": {"permission": "edit"}}
+    read = load_coding_agent(host).read_call(event, json.dumps(sent).encode())
+    (draft,) = build_drafts(read, CaseSurroundings(current_text="1"))
+    assert draft["context"]["diff"] == "--- /a\n+++ /a\n@@ -1 +1 @@\n-1\n+2"
+
+
+@pytest.mark.parametrize(
+    ("host", "tool", "member"),
+    [
+        ("gemini-cli", "run_shell_command", "dir_path"),
+        ("cursor", "Shell", "cwd"),
+        ("cursor", "Shell", "working_directory"),
+    ],
+)
+def test_a_command_in_a_folder_of_its_own_is_judged_there(host: str, tool: str, member: str) -> None:
+    agent = load_coding_agent(host)
+    allowing = parse_gate_policy('[[allow]]\ntool = "*"\ncwd = "/srv/project/**"')
+    for name, expected in ((tool, "/etc"), ("another_tool", "/srv/project")):
+        arguments = {"command": "ls", member: "../../etc"}
+        sent = {"hook_event_name": agent.events[0], "cwd": "/srv/project", "tool_name": name}
+        read = agent.read_call(agent.events[0], json.dumps({**sent, "tool_input": arguments}).encode())
+        assert read.folder == expected
+        assert evaluate(allowing, read).effect == (None if expected == "/etc" else "allow")
 
 
 def test_cursor_asks_a_person_without_a_rule() -> None:

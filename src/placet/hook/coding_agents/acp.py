@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from placet.hook.coding_agents.command_hooks import get_dict, get_text
-from placet.hook.coding_agents.host_calls import FileChange, HostCall, UnreadableCall, resolve_path
+from placet.hook.coding_agents.file_arguments import list_paths, list_texts, resolve_path
+from placet.hook.coding_agents.host_calls import FileChange, HostCall, UnreadableCall
 from placet.hook.coding_agents.proxied_agents import (
     Message,
     ProxiedAgent,
     SessionFacts,
+    find_text,
     read_objects,
     read_texts,
 )
@@ -21,6 +23,7 @@ ASK, RUN, WRITE, READ = (
     "fs/read_text_file",
 )
 _OPENING = frozenset(("session/new", "session/load", "session/resume", "session/fork"))
+_SHELL_MEMBERS = frozenset(("command", "description", "timeout", "cwd", "workdir"))
 _PATH_MEMBERS = ("file_path", "filePath", "path", "notebook_path")
 
 
@@ -57,17 +60,27 @@ class AgentClientProtocol(ProxiedAgent):
         """Return the call that a request is about."""
         folder = get_text(sent, "folder")
         changes: tuple[FileChange, ...] = ()
+        texts: list[str] = []
+        is_clear = True
         if event == ASK:
             asked = get_dict(params, "toolCall")
             known = {name: value for name, value in asked.items() if value is not None}
             call = {**get_dict(sent, "item"), **known}
             tool, arguments, command, paths, changes = _read_tool_call(call)
+            raw = get_dict(call, "rawInput")
+            if command is None:
+                texts = list(list_texts(raw))
+            else:
+                folder = resolve_path(find_text(raw, "cwd", "workdir"), folder)
+                is_clear = not {name for name, value in raw.items() if value} - _SHELL_MEMBERS
         elif event == RUN:
             words = [get_text(params, "command"), *read_texts(params, "args")]
             if not words[0] or len(words) != 1 + len(params.get("args") or ()):
                 raise UnreadableCall("The agent does not name a command and its arguments.")
             tool, command = RUN, words[0] if len(words) == 1 else shlex.join(words)
             arguments, paths = {**params, "command": command}, []
+            # Editors differ: some quote the words for a shell, some do not.
+            is_clear = not params.get("env") and all(shlex.quote(word) == word for word in words[1:])
             folder = resolve_path(get_text(params, "cwd"), folder)
         elif not get_text(params, "path"):
             raise UnreadableCall("The agent does not name a file.")
@@ -82,7 +95,9 @@ class AgentClientProtocol(ProxiedAgent):
             session=get_text(sent, "session"),
             folder=folder,
             command=command,
-            paths=tuple(dict.fromkeys(resolve_path(path, folder) for path in paths if path)),
+            paths=list_paths(*filter(None, paths), folder=folder),
+            texts=list_paths(*texts, folder=folder),
+            is_clear=is_clear,
             changes=changes,
             is_prompted=event in self.prompting_events,
         )

@@ -23,11 +23,13 @@ class Antigravity(HookHost):
     title = "Antigravity"
     events = (PRE_TOOL_USE,)
     session_member = "conversationId"
-    folder_member = "Cwd"
+    folder_members = ("Cwd",)
     roots_member = "workspacePaths"
     shell = "run_command"
     command_member = "CommandLine"
     path_members = ("TargetFile", "AbsolutePath", "DirectoryPath", "SearchPath", "SearchDirectory")
+    file_tools = frozenset(("view_file", "write_to_file", "replace_file_content"))
+    search_tools: Mapping[str, str] = {"list_dir": "", "grep_search": "Includes", "find_by_name": "Pattern"}
     next_step = "Start agy and enter /hooks: it lists placet-gate."
 
     def find_tool(self, event: str, sent: Mapping[str, Any]) -> tuple[object, object]:

@@ -14,17 +14,9 @@ from placet.hook.coding_agents.command_hooks import (
     TranscriptUse,
     read_entries,
 )
-from placet.hook.coding_agents.host_calls import (
-    CallKind,
-    HostCall,
-    HostDecision,
-    HostSettings,
-    resolve_path,
-)
+from placet.hook.coding_agents.host_calls import CallKind, HostCall, HostDecision, HostSettings
 
 _KINDS: Mapping[str, CallKind] = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
-_PATH_MEMBERS = ("file_path", "notebook_path", "path")
-_SEARCH_TOOLS = frozenset(("Glob", "Grep", "LS"))
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _TEXT = {"type": "string"}
 _EDITABLE: Mapping[str, Mapping[str, Any]] = {
@@ -69,17 +61,17 @@ class ClaudeCode(CommandHooks):
 
     name = "claude-code"
     title = "Claude Code"
+    shell = "Bash"
+    shell_members = frozenset(("command", "description", "timeout", "run_in_background"))
+    path_members = ("file_path", "notebook_path", "path")
+    file_tools = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
+    search_tools: Mapping[str, str] = {"Glob": "pattern", "Grep": "glob", "LS": ""}
 
     def add_details(self, call: HostCall) -> HostCall:
-        """Return the call with its kind, command, paths and editable arguments."""
-        command = call.arguments.get("command")
-        return replace(
-            call,
-            kind=_find_kind(call.tool, call.arguments),
-            command=command if call.tool == "Bash" and isinstance(command, str) else None,
-            paths=_find_paths(call.tool, call.arguments, call.folder),
-            editable=_EDITABLE.get(call.tool),
-        )
+        """Return the call with its kind, its command, its files and its editable arguments."""
+        detailed = super().add_details(call)
+        kind = _find_kind(call.tool, call.arguments)
+        return replace(detailed, kind=kind, editable=_EDITABLE.get(call.tool))
 
     def format_decision(self, event: str, decision: HostDecision | None, call: HostCall | None) -> str:
         """Return the JSON of a decision. Its exit code is 0: on PermissionRequest, exit code 2 is ignored."""
@@ -170,13 +162,6 @@ def _is_question(one: object) -> bool:
         and bool(options)
         and all(isinstance(option, dict) and isinstance(option.get("label"), str) for option in options)
     )
-
-
-def _find_paths(tool: str, arguments: Mapping[str, Any], folder: str) -> tuple[str, ...]:
-    named = [arguments[name] for name in _PATH_MEMBERS if isinstance(arguments.get(name), str)]
-    if not named and tool in _SEARCH_TOOLS:
-        named = [folder]
-    return tuple(dict.fromkeys(resolve_path(path, folder) for path in named))
 
 
 CODING_AGENT = ClaudeCode()

@@ -1,7 +1,6 @@
 """Codex: the JSON of its hooks, its hooks.json and its transcripts. Checked on version 0.169.0."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -15,11 +14,10 @@ from placet.hook.coding_agents.command_hooks import (
     TranscriptUse,
     read_entries,
 )
-from placet.hook.coding_agents.host_calls import HostCall, HostDecision, resolve_path
+from placet.hook.coding_agents.host_calls import HostCall, HostDecision
 
 SHELL, PATCH = "Bash", "apply_patch"
 _COMMAND_MEMBERS = ("cmd", "command")
-_PATCHED_FILE = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _EDITABLE = {
     "type": "object",
     "required": ["command"],
@@ -38,19 +36,16 @@ class Codex(CommandHooks):
     title = "Codex"
     next_step = "Start codex, enter /hooks, and trust both hooks. Until then Codex does not run them."
 
+    shell = SHELL
+    path_members = ("path",)
+    file_tools = frozenset(("view_image",))
+    patch_tools: Mapping[str, str] = {PATCH: "command"}
+
     def add_details(self, call: HostCall) -> HostCall:
-        """Return the call with its command, paths and editable arguments."""
-        command = call.arguments.get("command")
-        is_shell = call.tool == SHELL and isinstance(command, str)
-        is_patch = call.tool == PATCH and isinstance(command, str)
-        paths = _PATCHED_FILE.findall(command) if is_patch and isinstance(command, str) else ()
-        return replace(
-            call,
-            command=command if is_shell else None,
-            paths=tuple(dict.fromkeys(resolve_path(path.strip(), call.folder) for path in paths)),
-            diff=_format_patch(command) if is_patch and isinstance(command, str) else "",
-            editable=_EDITABLE if is_shell and call.event == PRE_TOOL_USE else None,
-        )
+        """Return the call with its command, its files and its editable arguments."""
+        detailed = super().add_details(call)
+        is_editable = detailed.command is not None and call.event == PRE_TOOL_USE
+        return replace(detailed, editable=_EDITABLE if is_editable else None)
 
     def format_decision(self, event: str, decision: HostDecision | None, call: HostCall | None) -> str:
         """Return the JSON of a decision. An approval before the call is no output: Codex goes on as usual."""
@@ -112,18 +107,6 @@ class Codex(CommandHooks):
         """Return whether a call in the transcript may be this one. A hook's input adds a description."""
         same = {**use.arguments, "description": None} == {**call.arguments, "description": None}
         return use.tool == call.tool and same
-
-
-def _format_patch(patch: str) -> str:
-    """Return a patch of Codex as a diff: with the names of each file instead of Codex's own lines."""
-    lines = []
-    for line in patch.splitlines():
-        named = _PATCHED_FILE.match(line)
-        if named is not None:
-            lines += [f"--- {named[1]}", f"+++ {named[1]}"]
-        elif not line.startswith("*** "):
-            lines.append(line)
-    return "\n".join(lines)
 
 
 def _read_use(payload: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from placet.hook.coding_agents.command_hooks import get_dict, get_text
-from placet.hook.coding_agents.host_calls import HostCall, resolve_path
+from placet.hook.coding_agents.file_arguments import list_paths, resolve_path
+from placet.hook.coding_agents.host_calls import HostCall
 from placet.hook.coding_agents.proxied_agents import Message, ProxiedAgent, SessionFacts, read_objects
 
 RUN, CHANGE = "item/commandExecution/requestApproval", "item/fileChange/requestApproval"
@@ -57,7 +58,7 @@ class CodexAppServer(ProxiedAgent):
             session=get_text(sent, "session"),
             folder=folder,
             command=command if event == RUN and command else None,
-            paths=tuple(dict.fromkeys(resolve_path(path, folder) for path in named if path)),
+            paths=list_paths(*filter(None, named), folder=folder),
             diff="\n".join(_format_change(one) for one in changes),
             is_prompted=True,
         )

@@ -10,6 +10,14 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from placet.hook.coding_agents.file_arguments import (
+    find_patched_files,
+    find_search_root,
+    format_patch,
+    list_paths,
+    list_texts,
+    resolve_path,
+)
 from placet.hook.coding_agents.host_calls import (
     PROBE_TOOL,
     HookEntry,
@@ -17,7 +25,6 @@ from placet.hook.coding_agents.host_calls import (
     HostDecision,
     HostSettings,
     UnreadableCall,
-    resolve_path,
 )
 
 PRE_TOOL_USE, PERMISSION_REQUEST = "PreToolUse", "PermissionRequest"
@@ -47,10 +54,18 @@ class HookHost(ABC):
     shell = ""
     """The tool that runs a command."""
     command_member = "command"
+    shell_members: frozenset[str] = frozenset()
+    """The arguments of the shell with which a command does what it says. Empty if they are not known."""
+    folder_members: tuple[str, ...] = ()
+    """The arguments of the shell that name a working directory of the command's own."""
     path_members: tuple[str, ...] = ()
+    file_tools: frozenset[str] = frozenset()
+    """The tools that reach only files that `path_members` name."""
+    search_tools: Mapping[str, str] = {}
+    """Tool -> the argument with a glob pattern, below the path or the working directory."""
+    patch_tools: Mapping[str, str] = {}
+    """Tool -> the argument with a patch in the form of `apply_patch`."""
     session_member = "session_id"
-    folder_member = ""
-    """The argument that names a working directory of the call's own."""
     roots_member = ""
     """The member of the input that lists the folders of the project, the first one for `cwd`."""
     prompting_events: tuple[str, ...] = ()
@@ -89,29 +104,41 @@ class HookHost(ABC):
             tool=tool,
             arguments=arguments,
             session=get_text(sent, self.session_member),
-            folder=self._find_folder(arguments, sent),
+            folder=self._find_folder(tool, arguments, sent),
             call_id=get_text(sent, "tool_use_id"),
             is_prompted=event in self.prompting_events,
         )
         return self.add_details(call)
 
-    def _find_folder(self, arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
+    def _find_folder(self, tool: str, arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
         roots = [root for root in _get_list(sent, self.roots_member) if isinstance(root, str)]
         folder = get_text(sent, "cwd") or next(iter(roots), "")
-        named = get_text(arguments, self.folder_member)
+        members = self.folder_members if tool == self.shell else ()
+        named = next((text for name in members if (text := get_text(arguments, name))), "")
         return resolve_path(named, folder) if named else folder
 
     def add_details(self, call: HostCall) -> HostCall:
-        """Return the call with its command, paths and editable arguments."""
+        """Return the call with its command, its files and its editable arguments."""
         command = call.arguments.get(self.command_member)
-        is_shell = call.tool == self.shell and isinstance(command, str)
-        named = [get_text(call.arguments, name) for name in self.path_members]
-        return replace(
-            call,
-            command=command if is_shell else None,
-            paths=tuple(dict.fromkeys(resolve_path(path, call.folder) for path in named if path)),
-            editable=self.editable if is_shell else None,
-        )
+        if call.tool == self.shell and isinstance(command, str):
+            unknown = {name for name, value in call.arguments.items() if value} - self.shell_members
+            is_clear = not (self.shell_members and unknown)
+            return replace(call, command=command, is_clear=is_clear, editable=self.editable)
+        patch = call.arguments.get(self.patch_tools.get(call.tool, ""))
+        if isinstance(patch, str):
+            named = list_paths(*find_patched_files(patch), folder=call.folder)
+            return replace(call, command=None, paths=named, diff=format_patch(patch), editable=None)
+        named, is_known = self._find_files(call), call.tool in {*self.file_tools, *self.search_tools}
+        texts = () if is_known else list_paths(*list_texts(call.arguments), folder=call.folder)
+        return replace(call, command=None, paths=named, texts=texts, editable=None)
+
+    def _find_files(self, call: HostCall) -> tuple[str, ...]:
+        named = [text for name in self.path_members if (text := get_text(call.arguments, name))]
+        if call.tool not in self.search_tools:
+            return list_paths(*named, folder=call.folder)
+        bases = list_paths(*(named or [""]), folder=call.folder)
+        root = find_search_root(get_text(call.arguments, self.search_tools[call.tool]))
+        return tuple(dict.fromkeys([*bases, *list_paths(root, folder=bases[0])]))
 
     @abstractmethod
     def format_decision(self, event: str, decision: HostDecision | None, call: HostCall | None) -> str:

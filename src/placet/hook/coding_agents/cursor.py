@@ -30,10 +30,11 @@ class Cursor(HookHost):
     events = (PRE_TOOL_USE,)
     prompting_events = (PRE_TOOL_USE,)
     session_member = "conversation_id"
-    folder_member = "cwd"
+    folder_members = ("cwd", "working_directory")
     roots_member = "workspace_roots"
     shell = "Shell"
     path_members = ("file_path", "path", "target_file")
+    file_tools = frozenset(("Read", "Write", "Edit", "Delete"))
     editable: Mapping[str, Any] | None = {
         "type": "object",
         "required": ["command"],

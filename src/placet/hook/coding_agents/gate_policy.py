@@ -11,16 +11,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, Literal
+from unicodedata import normalize
 
 from msgspec import Struct
 
 from placet.errors import SettingsError
-from placet.hook.coding_agents.host_calls import PROBE_TOOL, HostCall, resolve_path
+from placet.hook.coding_agents.file_arguments import list_paths, resolve_path
+from placet.hook.coding_agents.host_calls import PROBE_TOOL, HostCall
 from placet.hook.coding_agents.shell_commands import (
+    WRAPPERS,
     ShellCommand,
     ShellWord,
+    find_folders,
+    find_inner_program,
     find_program_starts,
     get_program_name,
+    is_assignment,
     parse_command,
 )
 
@@ -131,28 +137,37 @@ class _CallFacts:
         self._find_real_path = find_real_path
         self._real_paths: dict[str, str] = {}
         self.shell: ShellCommand | None = None if call.command is None else parse_command(call.command)
+        start = resolve_path(call.folder, "/")
+        found = (start,) if self.shell is None else find_folders(self.shell, start)
+        self.folders = found or (start,)
+        """The folders in which something of the call may run."""
+        self.is_clear = call.is_clear and found is not None and (self.shell is None or self.shell.is_clear)
+        """Whether there is nothing more to the call than what is known here."""
 
-    # Deny and ask: one part that matches is enough, and doubt counts.
+    # Deny and ask: one part that matches is enough, doubt counts, and upper and lower case are the same.
 
     def match_any_part(self, rule: GateRule) -> RuleMatch:
-        if not self._is_in_folder(rule):
-            return "no"
-        if self.shell is None:
-            return (
-                "yes"
-                if not rule.commands
-                and self._names_tool(rule, self.call.tool)
-                and self._names_path(rule, self.call.paths)
-                else "no"
-            )
-        return self._match_shell_part(rule, self.shell)
+        is_in_folder = not rule.folders or any(
+            self._fits_path(rule.folders, one, ignores_case=True)
+            for one in self._with_real_paths(self.folders)
+        )
+        found: RuleMatch
+        if self.shell is not None:
+            found = self._match_shell_part(rule, self.shell)
+        else:
+            is_named = not rule.commands and self._names_tool(rule, self.call.tool, ignores_case=True)
+            paths = (*self.call.paths, *self.call.texts)
+            found = "yes" if is_named and self._names_any_path(rule, paths) else "no"
+        if is_in_folder:
+            return found
+        return "no" if self.is_clear or found == "no" else "maybe"
 
     def _match_shell_part(self, rule: GateRule, shell: ShellCommand) -> RuleMatch:
         found: RuleMatch = "no"
-        if self._names_tool(rule, self.call.tool):
+        if self._names_tool(rule, self.call.tool, ignores_case=True):
             if not rule.commands and not rule.paths:
                 return "yes"
-            if not shell.is_clear:
+            if not self.is_clear:
                 found = "maybe"
             for words in shell.programs:
                 match = self._match_program(rule, words)
@@ -162,10 +177,10 @@ class _CallFacts:
         if rule.commands:
             return found
         for one in shell.redirections:
-            if self._names_tool(rule, WRITE_TOOL if one.writes else READ_TOOL):
+            if self._names_tool(rule, WRITE_TOOL if one.writes else READ_TOOL, ignores_case=True):
                 if not one.file.is_literal:
                     found = "maybe"
-                elif self._names_path(rule, (resolve_path(one.file.text, self.call.folder),)):
+                elif self._names_any_path(rule, self._list_word_paths(one.file)):
                     return "yes"
         return found
 
@@ -173,13 +188,13 @@ class _CallFacts:
         found: RuleMatch = "yes"
         if rule.commands:
             found = _strongest(
-                match_words(pattern, variant)
+                match_words(pattern, variant, ignores_case=True)
                 for pattern in rule.commands
                 for variant in _list_variants(words)
             )
         if rule.paths and found != "no":
-            named = [resolve_path(word.text, self.call.folder) for word in words if word.text]
-            if not any(self._names_path(rule, (path,)) for path in named):
+            named = [path for word in words if word.text for path in self._list_word_paths(word)]
+            if not self._names_any_path(rule, named):
                 return "no" if all(word.is_literal for word in words) else "maybe"
         return found
 
@@ -191,63 +206,89 @@ class _CallFacts:
             return any(
                 not rule.commands
                 and self._names_tool(rule, self.call.tool)
-                and self._names_every_path(rule, self.call.paths)
+                and self._names_every_path(rule, self.call.paths, self.call.texts)
                 for rule in rules
             )
         named = [rule for rule in rules if self._names_tool(rule, self.call.tool)]
         if any(not rule.commands and not rule.paths for rule in named):
             return True
         return (
-            self.shell.is_clear
+            self.is_clear
             and bool(self.shell.programs)
             and all(self._is_program_allowed(named, words) for words in self.shell.programs)
             and all(self._is_file_allowed(rules, one.file, one.writes) for one in self.shell.redirections)
         )
 
-    def _is_program_allowed(self, rules: Iterable[GateRule], words: Sequence[ShellWord]) -> bool:
+    def _is_in_folder(self, rule: GateRule) -> bool:
+        return not rule.folders or (
+            (self.is_clear or self.shell is None)
+            and all(self._fits_path(rule.folders, one) for one in self._with_real_paths(self.folders))
+        )
+
+    def _is_program_allowed(self, rules: Sequence[GateRule], words: Sequence[ShellWord]) -> bool:
         return any(
             match_words(pattern, words) == "yes"
+            and not _is_outside_folder(pattern, words)
+            and self._is_inner_program_allowed(rules, pattern, words)
             for rule in rules
             if not rule.paths
             for pattern in rule.commands
         )
 
+    def _is_inner_program_allowed(
+        self, rules: Sequence[GateRule], pattern: str, words: Sequence[ShellWord]
+    ) -> bool:
+        """Return whether the pattern names the program that a wrapper runs, or a rule allows it."""
+        operands = WRAPPERS.get(get_program_name(words[0])) if words else None
+        if operands is None or pattern.split(maxsplit=1)[0] == "*" or _names_program(pattern, operands):
+            return True
+        inner = find_inner_program(words)
+        return inner is not None and (not inner or self._is_program_allowed(rules, inner))
+
     def _is_file_allowed(self, rules: Iterable[GateRule], file: ShellWord, writes: bool) -> bool:
-        if not file.is_literal:
-            return False
-        path = resolve_path(file.text, self.call.folder)
         tool = WRITE_TOOL if writes else READ_TOOL
-        return any(
-            not rule.commands and self._names_tool(rule, tool) and self._names_every_path(rule, (path,))
+        return file.is_literal and any(
+            not rule.commands
+            and self._names_tool(rule, tool)
+            and self._names_every_path(rule, self._list_word_paths(file))
             for rule in rules
         )
 
     # One member of a rule
 
-    def _is_in_folder(self, rule: GateRule) -> bool:
-        return not rule.folders or self._fits_path(rule.folders, resolve_path(self.call.folder, "/"))
+    def _names_tool(self, rule: GateRule, tool: str, *, ignores_case: bool = False) -> bool:
+        return not rule.tools or any(
+            matches_glob(pattern, tool, ignores_case=ignores_case) for pattern in rule.tools
+        )
 
-    def _names_tool(self, rule: GateRule, tool: str) -> bool:
-        return not rule.tools or any(matches_glob(pattern, tool) for pattern in rule.tools)
+    def _names_any_path(self, rule: GateRule, paths: Iterable[str]) -> bool:
+        return not rule.paths or any(
+            self._fits_path(rule.paths, one, ignores_case=True) for one in self._with_real_paths(paths)
+        )
 
-    def _names_path(self, rule: GateRule, paths: Iterable[str]) -> bool:
-        return not rule.paths or any(self._fits_path(rule.paths, one) for one in self._with_real_paths(paths))
+    def _names_every_path(self, rule: GateRule, paths: Sequence[str], others: Sequence[str] = ()) -> bool:
+        return not rule.paths or (
+            bool(paths)
+            and all(self._fits_path(rule.paths, one) for one in self._with_real_paths([*paths, *others]))
+        )
 
-    def _names_every_path(self, rule: GateRule, paths: Sequence[str]) -> bool:
-        found = self._with_real_paths(paths)
-        return not rule.paths or (bool(found) and all(self._fits_path(rule.paths, one) for one in found))
+    def _list_word_paths(self, word: ShellWord) -> list[str]:
+        return [path for folder in self.folders for path in list_paths(word.text, folder=folder)]
 
     def _with_real_paths(self, paths: Iterable[str]) -> list[str]:
-        found = list(paths)
+        """Return the paths and those that they really lead to; `~` is the home folder."""
+        found = [self.home + path[1:] if path == "~" or path.startswith("~/") else path for path in paths]
         for path in found:
             if path not in self._real_paths:
-                self._real_paths[path] = self._find_real_path(path)
-        return [*found, *(self._real_paths[path] for path in found)]
+                self._real_paths[path] = self._find_real_path(path) if path.startswith("/") else path
+        return list(dict.fromkeys([*found, *(self._real_paths[path] for path in found)]))
 
-    def _fits_path(self, patterns: Iterable[str], path: str) -> bool:
+    def _fits_path(self, patterns: Iterable[str], path: str, *, ignores_case: bool = False) -> bool:
+        """Return whether a path matches one of the patterns. `a/**` matches the folder `a` too."""
         for pattern in patterns:
-            start, rest = self._split_pattern(pattern)
-            if path.startswith(start) and matches_glob(rest, path[len(start) :], is_path=True):
+            start, rest = (_fold(text, ignores_case) for text in self._split_pattern(pattern))
+            text = _fold(f"{path}/" if rest.endswith("/**") else path, ignores_case)
+            if text.startswith(start) and matches_glob(rest, text[len(start) :], is_path=True):
                 return True
         return False
 
@@ -260,11 +301,11 @@ class _CallFacts:
         return f"{self.call.folder.rstrip('/')}/", pattern.removeprefix("./")
 
 
-def match_words(pattern: str, words: Sequence[ShellWord]) -> RuleMatch:
+def match_words(pattern: str, words: Sequence[ShellWord], *, ignores_case: bool = False) -> RuleMatch:
     """Return whether a program with its arguments matches a pattern such as `git diff *`.
 
     A star in a word stands for any text in that word; a star as the last word for any further words. A word
-    that only the shell knows may be any words.
+    that only the shell knows may be any words. Only in the name of the program, case may be ignored.
     """
     expected = pattern.split()
     has_rest = bool(expected) and expected[-1] == "*"
@@ -274,12 +315,26 @@ def match_words(pattern: str, words: Sequence[ShellWord]) -> RuleMatch:
             return "no"
         if not words[number].is_literal:
             return "maybe"
-        if not matches_glob(one, words[number].text):
+        if not matches_glob(one, words[number].text, ignores_case=ignores_case and number == 0):
             return "no"
     rest = words[len(wanted) :]
     if has_rest or not rest:
         return "yes"
     return "no" if any(word.is_literal for word in rest) else "maybe"
+
+
+def _names_program(pattern: str, operands: int) -> bool:
+    """Return whether a pattern for a wrapper says which program it runs, such as `timeout * npm test`."""
+    words = [word for word in pattern.split()[1:] if not word.startswith("-") and not is_assignment(word)]
+    return len(words) > operands and "*" not in words[operands]
+
+
+def _is_outside_folder(pattern: str, words: Sequence[ShellWord]) -> bool:
+    """Return whether a star below a folder, as in `cat notes/*`, would stand for `..`."""
+    return any(
+        "*" in one and "/" in one and ".." in word.text.split("/") and ".." not in one.split("/")
+        for one, word in zip(pattern.split(), words, strict=False)
+    )
 
 
 def _list_variants(words: Sequence[ShellWord]) -> Iterator[Sequence[ShellWord]]:
@@ -295,11 +350,12 @@ def _strongest(found: Iterable[RuleMatch]) -> RuleMatch:
     return "yes" if "yes" in matches else "maybe" if "maybe" in matches else "no"
 
 
-def matches_glob(pattern: str, text: str, *, is_path: bool = False) -> bool:
+def matches_glob(pattern: str, text: str, *, is_path: bool = False, ignores_case: bool = False) -> bool:
     """Return whether the whole text matches: in a path, `*` stays within one folder and `**` does not.
 
     The time is linear in the length of the text, for any pattern.
     """
+    pattern, text = _fold(pattern, ignores_case), _fold(text, ignores_case)
     units = _read_glob(pattern, is_path)
     stars = sum(1 << place for place, unit in enumerate(units) if unit in ("*", "**"))
     masks = _build_masks(units)
@@ -312,6 +368,15 @@ def matches_glob(pattern: str, text: str, *, is_path: bool = False) -> bool:
         if not reached:
             return False
     return bool(reached >> len(units) & 1)
+
+
+def _fold(text: str, ignores_case: bool) -> str:
+    """Return a text as file systems compare names that ignore case and the form of accents."""
+    return (
+        normalize("NFC", text.casefold())
+        if ignores_case and not text.isascii()
+        else (text.lower() if ignores_case else text)
+    )
 
 
 def _skip_stars(reached: int, stars: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from placet.hook.coding_agents.file_arguments import find_content, find_edit
 from placet.hook.coding_agents.host_calls import HostCall, HostDecision, deny
 from placet.text.truncation import truncate
 
@@ -105,10 +106,8 @@ def build_diff(call: HostCall, current_text: str | None) -> str:
     """Return what a call changes in a file as a unified diff; empty if that is nothing or too long."""
     if call.diff or call.changes:
         return _join_changes(call)
-    old, new = call.arguments.get("old_string"), call.arguments.get("new_string")
-    if not (isinstance(old, str) and isinstance(new, str)):
-        old, new = current_text or "", call.arguments.get("content")
-    if not call.paths or not isinstance(new, str) or len(old) + len(new) > MAX_SHOWN_TEXT:
+    old, new = find_edit(call.arguments) or (current_text or "", find_content(call.arguments))
+    if not call.paths or new is None or len(old) + len(new) > MAX_SHOWN_TEXT:
         return ""
     return _format_diff(call.paths[0], old, new)
 

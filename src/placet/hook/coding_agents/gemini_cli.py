@@ -22,7 +22,18 @@ class GeminiCli(HookHost):
     events = (BEFORE_TOOL,)
     timeout_unit_s: ClassVar[float] = 0.001
     shell = "run_shell_command"
+    shell_members = frozenset(
+        ("command", "description", "dir_path", "is_background", "delay_ms", "wait_for_previous")
+    )
+    folder_members = ("dir_path",)
     path_members = ("file_path", "absolute_path", "dir_path", "path")
+    file_tools = frozenset(("read_file", "write_file", "replace"))
+    search_tools: Mapping[str, str] = {
+        "glob": "pattern",
+        "grep_search": "include_pattern",
+        "search_file_content": "include",
+        "list_directory": "",
+    }
     editable: Mapping[str, Any] | None = {
         "type": "object",
         "required": ["command"],

@@ -43,7 +43,11 @@ class HostCall(Struct, frozen=True, kw_only=True):
     command: str | None = None
     """The shell command, if the tool runs one."""
     paths: tuple[str, ...] = ()
-    """The files that the arguments name: absolute and normalised."""
+    """The files that the arguments name, by `list_paths`."""
+    texts: tuple[str, ...] = ()
+    """The other texts in the arguments of a tool that the gate does not know: they may be paths too."""
+    is_clear: bool = True
+    """Whether the command and the paths say all that the call does. If not, no rule about them allows it."""
     changes: tuple[FileChange, ...] = ()
     """What the call changes, if the host says so."""
     diff: str = ""
@@ -154,14 +158,3 @@ class CodingAgent(CallConverter, Protocol):
 def deny(message: str) -> HostDecision:
     """Return a denial with this message for the agent."""
     return HostDecision(verdict="deny", message=message)
-
-
-def resolve_path(path: str, folder: str) -> str:
-    """Return a path of a call as an absolute one without `.` and `..`, by its text alone."""
-    steps: list[str] = []
-    for step in PurePosixPath(folder or "/", path).parts[1:]:
-        if step == "..":
-            del steps[-1:]
-        else:
-            steps.append(step)
-    return "/" + "/".join(steps)

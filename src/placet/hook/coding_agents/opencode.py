@@ -41,9 +41,13 @@ class OpenCode(HookHost):
     events = (BEFORE_TOOL, PERMISSION_ASKED)
     prompting_events = (PERMISSION_ASKED,)
     session_member = "session"
-    folder_member = "workdir"
     shell = "bash"
+    shell_members = frozenset(("command", "description", "timeout", "workdir"))
+    folder_members = ("workdir",)
     path_members = ("filePath", "path")
+    file_tools = frozenset(("read", "write", "edit"))
+    search_tools: Mapping[str, str] = {"glob": "pattern", "grep": "include", "list": ""}
+    patch_tools: Mapping[str, str] = {"apply_patch": "patchText"}
     editable: Mapping[str, Any] | None = _BASH
     next_step = "Restart opencode, so that it loads the plugin."
 

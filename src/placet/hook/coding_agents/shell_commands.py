@@ -5,10 +5,12 @@ unclear command is never allowed by a policy.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+
+from placet.hook.coding_agents.file_arguments import resolve_path
 
 MAX_COMMAND_LENGTH = 20_000
 MAX_DEPTH = 8
@@ -36,14 +38,25 @@ KEYWORDS = frozenset(
 )
 HARMLESS_FILES = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 FOLDER_COMMANDS = frozenset(("cd", "pushd", "popd", "chdir"))
+SOURCE_COMMANDS = frozenset(("source", "."))
+MODIFIERS = frozenset(("command", "builtin", "noglob", "nocorrect"))
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
-WRAPPERS = frozenset(
-    (
-        *("sudo", "doas", "env", "nohup", "nice", "time", "command", "exec", "builtin"),
-        *("xargs", "stdbuf", "setsid", "timeout", "watch"),
-    )
-)
-"""Programs that run the program in their arguments."""
+WRAPPERS: Mapping[str, int] = {
+    **dict.fromkeys(("sudo", "doas", "pkexec", "env", "nohup", "nice", "ionice", "time", "xargs"), 0),
+    **dict.fromkeys(("command", "builtin", "exec", "noglob", "nocorrect", "busybox", "toybox"), 0),
+    **dict.fromkeys(("stdbuf", "unbuffer", "setsid", "strace", "ltrace", "unshare", "prlimit"), 0),
+    **dict.fromkeys(("caffeinate", "systemd-run"), 0),
+    **dict.fromkeys(("timeout", "flock", "chroot", "taskset", "chrt", "setarch"), 1),
+}
+"""Programs that run the program in their arguments -> how many arguments come before it, without options."""
+SCRIPT_WRAPPERS = frozenset(("eval", "watch", "parallel"))
+"""Programs that run their arguments as a command line."""
+FINDERS: Mapping[str, frozenset[str]] = {
+    "find": frozenset(("-exec", "-execdir", "-ok", "-okdir")),
+    "fd": frozenset(("-x", "-X", "--exec", "--exec-batch")),
+}
+"""Programs that run a program for each file -> the arguments after which it stands."""
+MAX_FOLDERS = 16
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9?*@#$!-]")
 _BRACED_NAME = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
@@ -83,21 +96,49 @@ def parse_command(text: str) -> ShellCommand:
     if len(text) > MAX_COMMAND_LENGTH or "\0" in text:
         return ShellCommand(is_clear=False)
     reader.read(0, closing="")
-    programs, redirections = tuple(reader.programs), tuple(reader.redirections)
-    if any(_changes_folder(words) for words in programs):
-        redirections = tuple(
-            one if one.file.text.startswith("/") else Redirection(ShellWord(one.file.text, False), one.writes)
-            for one in redirections
-        )
-    return ShellCommand(programs=programs, redirections=redirections, is_clear=not reader.unclear)
+    return ShellCommand(
+        programs=tuple(reader.programs),
+        redirections=tuple(reader.redirections),
+        is_clear=not reader.unclear,
+    )
 
 
 def find_program_starts(words: Sequence[ShellWord]) -> Iterator[int]:
     """Yield the places in a program's words where a program may begin: after assignments and wrappers too."""
-    start = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word.text)), len(words))
+    start = next((at for at, word in enumerate(words) if not is_assignment(word.text)), len(words))
     yield from dict.fromkeys((0, start))
     if start < len(words) and get_program_name(words[start]) in WRAPPERS:
         yield from range(start + 1, len(words))
+
+
+def find_folders(command: ShellCommand, start: str) -> tuple[str, ...] | None:
+    """Return the folders in which the programs of a command may run; None if that is not clear."""
+    folders = [start]
+    for words in command.programs:
+        if not _changes_folder(words):
+            continue
+        target = words[-1]
+        is_plain = len(words) == 2 and words[0].text == "cd" and all(word.is_literal for word in words)
+        if not is_plain or not target.text or target.text[0] in "-~+":
+            return None
+        folders += [resolve_path(target.text, folder) for folder in folders]
+        folders = list(dict.fromkeys(folders))
+        if len(folders) > MAX_FOLDERS:
+            return None
+    return tuple(folders)
+
+
+def find_inner_program(words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
+    """Return the program that a wrapper such as `xargs` runs; None if that is not clear."""
+    start = 1 + WRAPPERS[get_program_name(words[0])]
+    if any(word.text.startswith("-") or not word.is_literal for word in words[1 : start + 1]):
+        return None
+    return words[start:]
+
+
+def is_assignment(text: str) -> bool:
+    """Return whether a word sets a variable, such as `A=1`."""
+    return _ASSIGNMENT.match(text) is not None
 
 
 def get_program_name(word: ShellWord) -> str:
@@ -105,10 +146,12 @@ def get_program_name(word: ShellWord) -> str:
     return word.text.rpartition("/")[2]
 
 
-def _changes_folder(words: tuple[ShellWord, ...]) -> bool:
-    return bool(words) and (
-        not words[0].is_literal or words[0].text in {*FOLDER_COMMANDS, "builtin", "command"}
-    )
+def _changes_folder(words: Sequence[ShellWord]) -> bool:
+    """Return whether a program may change the folder of those after it."""
+    rest = [word for word in words if not is_assignment(word.text)]
+    while rest and rest[0].is_literal and rest[0].text in MODIFIERS:
+        rest = [word for word in rest[1:] if not word.text.startswith("-")]
+    return bool(rest) and (not rest[0].is_literal or rest[0].text in {*FOLDER_COMMANDS, *SOURCE_COMMANDS})
 
 
 class _ReadingLimit:
@@ -275,10 +318,8 @@ class _CommandReader:
     def _end_program(self) -> None:
         self._end_word()
         self.unclear |= self._pending is not None
-        if self._words:
-            self.programs.append(tuple(self._words))
-            self._read_inner_scripts(self._words)
-            self._words = []
+        words, self._words = self._words, []
+        self._add_program(words)
 
     def _read_inner_scripts(self, words: list[ShellWord]) -> None:
         """Read the scripts that `eval` and `sh -c` run, as further parts of this command."""
@@ -287,10 +328,29 @@ class _CommandReader:
                 return
             name = get_program_name(words[start]) if start < len(words) else ""
             rest = words[start + 1 :]
-            if name == "eval":
+            if name in SCRIPT_WRAPPERS:
+                self.unclear |= name != "eval" and (not rest or rest[0].text.startswith("-"))
                 self._read_script(rest)
+            elif name in FINDERS:
+                self._read_found_programs(rest, FINDERS[name])
             elif name in SHELLS and any(_RUNS_SCRIPT.fullmatch(word.text) for word in rest):
                 self._read_script([word for word in rest if not word.text.startswith("-")][:1])
+
+    def _read_found_programs(self, words: list[ShellWord], marks: frozenset[str]) -> None:
+        """Add the programs that `find -exec` runs. Braces stand for a file."""
+        is_readable = self.limit.take(" ".join(word.text for word in words))
+        self.unclear |= not is_readable or not all(word.is_literal or word.text == "{}" for word in words)
+        for at, word in enumerate(words):
+            if word.text in marks and not self.unclear:
+                rest = words[at + 1 :]
+                end = next((place for place, one in enumerate(rest) if one.text in (";", "+")), len(rest))
+                self._add_program(ShellWord(one.text, is_literal="{}" not in one.text) for one in rest[:end])
+
+    def _add_program(self, words: Iterable[ShellWord]) -> None:
+        program = tuple(words)
+        if program:
+            self.programs.append(program)
+            self._read_inner_scripts(list(program))
 
     def _read_script(self, script: list[ShellWord]) -> None:
         inner = _CommandReader(" ".join(word.text for word in script), self.depth + 1, self.limit)
