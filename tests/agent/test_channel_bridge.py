@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import AsyncAgent, Cancelled, Decided, Notice, PendingCases
-from placet.agent.channel_bridge import QUESTION_CLOSED, ChannelBridge, build_card, build_closure
+from placet.agent.channel_bridge import ChannelBridge, build_card, build_closure
+from placet.channels.interaction_handler import QUESTION_CLOSED
 from placet.channels.texts import describe_closure
 from placet.errors import ChannelRefused, SettingsError, SignatureInvalid
 from placet.ports.channel import (

@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from placet.agent import ChannelBridge, PendingCases
-from placet.agent.channel_bridge import MAYBE_NOT_RECORDED, REPLIES
 from placet.agent.flow import Notice
 from placet.agent.pending_case_store import PendingCase
 from placet.agent.service_responses import FollowedCase
+from placet.channels.interaction_handler import MAYBE_NOT_RECORDED, REPLIES
 from placet.errors import SettingsError
 from placet.testing.channel import RecordingChannel
 from tests.agent.test_flow import CASE

@@ -8,25 +8,31 @@ import asyncio
 import hashlib
 import json
 import logging
-import re
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from msgspec.structs import replace
 
-from placet.agent.card_facts import SAYS_IT_IS, select_facts
 from placet.agent.flow import Notice
 from placet.agent.outcomes import Cancelled, Decided, Outcome
 from placet.agent.pending_case_store import ButtonAudience, PendingCase, PendingCases
 from placet.agent.responses import SUBMIT_TIMEOUT_S, TIMEOUT, USER_AGENT, build_slow_response_error
 from placet.agent.service_responses import FollowedCase, parse_time
+from placet.channels.card_building import build_case_card
+from placet.channels.interaction_handler import (
+    MAX_REMEMBERED,
+    MAYBE_NOT_RECORDED,
+    NOT_AN_ANSWERER,
+    NOT_RECORDED,
+    QUESTION_CLOSED,
+    REPLIES,
+    InteractionHandler,
+)
 from placet.errors import CaseNotSaved, PlacetError, SettingsError, Unreachable
 from placet.ports.channel import (
-    Button,
     Card,
     CaseClosure,
     Channel,
@@ -35,32 +41,9 @@ from placet.ports.channel import (
     WebhookRequest,
     WebhookResult,
 )
-from placet.reviews.registry import find_action, find_declaration
-from placet.text.truncation import truncate
 
 REFERENCE_BYTES = 16
-MAX_REMEMBERED = 10_000
-ACKNOWLEDGE_WITHIN_S = 2.0  # the strictest platforms wait for three seconds
 UPDATE_RETRY_DELAYS_S = (1.0, 4.0)
-SHORT_NAME_LENGTH, MAX_SOURCE_LENGTH = 40, 76
-# The reply to the person who pressed a button, by the status code of the service.
-REPLIES = {
-    200: "Your answer was recorded.",
-    401: "This button does not work any more. Open the link to answer.",
-    403: "This answer cannot be given here. Open the link to answer.",
-    404: "This question is not there any more.",
-    409: "This question is closed already. Your answer was not recorded.",
-    410: "This came too late. Your answer was not recorded.",
-    429: "Too many answers came at once. Nothing was recorded; press again in a minute.",
-}
-NOT_RECORDED = "The service did not take this answer. Open the link to answer."
-# Not "press again": many services ignore the Idempotency-Key and would count the answer twice.
-MAYBE_NOT_RECORDED = "Your answer may not have been recorded. Open the link to see whether it was."
-NOT_AN_ANSWERER = "You are not allowed to answer this here."
-# Another agent may have the question.
-QUESTION_CLOSED = "This question is closed. If its link says otherwise, answer there."
-
-T = TypeVar("T")
 
 log = logging.getLogger("placet.agent")
 
@@ -93,10 +76,8 @@ class ChannelBridge:
         self._submit_within_s = submit_within_s
         self._sleep = sleep
         self._now = clock
-        self._replies: dict[str, str] = {}
-        self._in_progress: dict[str, asyncio.Task[str]] = {}
         self._submits: dict[str, asyncio.Task[str]] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._handler = InteractionHandler(channel, self._process)
 
     async def tell(self, notice: Notice) -> None:
         """Send the link, send a reminder, or update every message after the end of the case."""
@@ -112,79 +93,21 @@ class ChannelBridge:
 
         Raises SignatureInvalid unless the platform made the request.
         """
-        heard = await self._channel.handle_webhook(call)
-        if heard.reply is not None and len(heard.interactions) == 1:
-            return await self._reply_in_response(heard, heard.interactions[0], heard.reply)
-        await self._handle_interactions(heard.interactions)
-        return heard
+        return await self._handler.handle_webhook(call)
 
     async def listen(self) -> None:
         """Receive interactions without a public URL; runs until cancelled."""
-        async for presses in self._channel.listen():
-            await self._handle_interactions(presses)
+        await self._handler.listen()
 
     async def handle_interaction(self, press: Interaction) -> None:
         """Submit one interaction to its service, and reply with the result to the user."""
-        await self._answer(press, await self._find_or_start_reply(press))
+        await self._handler.handle_interaction(press)
 
     async def aclose(self) -> None:
         """Finish the running submissions and close the connections."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._handler.finish()
         await self._http.aclose()
         await self._channel.aclose()
-
-    async def _handle_interactions(self, presses: Iterable[Interaction]) -> None:
-        """Handle interactions concurrently, and finish each even if the caller is cancelled."""
-        tasks = {self._start_task(self.handle_interaction(press)) for press in presses}
-        if tasks:
-            await asyncio.wait(tasks, timeout=ACKNOWLEDGE_WITHIN_S)
-
-    async def _reply_in_response(
-        self, heard: WebhookResult, press: Interaction, reply: Callable[[str], bytes]
-    ) -> WebhookResult:
-        """Reply in the webhook response, or later if the service takes longer than the platform waits."""
-        taking = self._start_task(self._find_or_start_reply(press))
-        await asyncio.wait({taking}, timeout=ACKNOWLEDGE_WITHIN_S)
-        if taking.done():
-            return replace(heard, body=reply(taking.result()))
-        _ = self._start_task(self._answer_later(press, taking))
-        return heard
-
-    async def _answer_later(self, press: Interaction, taking: "asyncio.Task[str]") -> None:
-        await self._answer(press, await taking)
-
-    async def _answer(self, press: Interaction, text: str) -> None:
-        try:
-            await self._channel.reply(press, text)
-        except PlacetError as error:
-            log.warning("interaction_reply_failed error=%s", error.message)
-
-    def _start_task(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _find_or_start_reply(self, press: Interaction) -> str:
-        """Return the reply to an interaction; a repeated one waits for the same reply."""
-        reply = self._replies.get(press.id)
-        if reply is not None:
-            return reply
-        taking = self._in_progress.get(press.id)
-        if taking is None:
-            taking = self._in_progress[press.id] = self._start_task(self._process_safely(press))
-        return await asyncio.shield(taking)
-
-    async def _process_safely(self, press: Interaction) -> str:
-        """Process an interaction; an unexpected error is logged and does not affect the others."""
-        try:
-            reply = await self._process(press)
-        except Exception:
-            log.exception("interaction_failed")
-            reply = MAYBE_NOT_RECORDED
-        self._in_progress.pop(press.id, None)
-        self._remember(press.id, reply)
-        return reply
 
     async def _process(self, press: Interaction) -> str:
         """Check the user against the current answerers and those stored with the button, then submit."""
@@ -212,7 +135,9 @@ class ChannelBridge:
         key = _build_idempotency_key(case, body)
         shared = self._submits.get(key)
         if shared is None:
-            shared = self._submits[key] = self._start_task(self._submit(case, case.submit_url, body, key))
+            shared = self._submits[key] = self._handler.start_task(
+                self._submit(case, case.submit_url, body, key)
+            )
         return await asyncio.shield(shared)
 
     async def _submit(self, case: FollowedCase, url: str, body: dict[str, Any], key: str) -> str:
@@ -279,13 +204,6 @@ class ChannelBridge:
                     raise
             await self._sleep(breaks.pop(0))
 
-    def _remember(self, press_id: str, reply: str) -> None:
-        if reply == MAYBE_NOT_RECORDED:
-            return
-        if len(self._replies) >= MAX_REMEMBERED:
-            self._replies.clear()
-        self._replies[press_id] = reply
-
 
 def _parse_ids(answerers: Iterable[str]) -> frozenset[str]:
     """Return the ids without surrounding spaces and empty entries."""
@@ -297,48 +215,22 @@ def _parse_ids(answerers: Iterable[str]) -> frozenset[str]:
 def build_card(
     case: FollowedCase, references: dict[str, str], *, is_reminder: bool = False, round: int = 1
 ) -> Card:
-    """Return the card of a case. Button labels are ours: a service's labels could be misleading."""
-    buttons = tuple(
-        Button(action=action, label=_format_label(action), reference=reference)
-        for reference, action in references.items()
-    )
-    return Card(
+    """Return the card of a case that an agent follows."""
+    return build_case_card(
+        type=case.type,
         prompt=case.prompt,
         message=case.message,
-        type=case.type,
-        source=_format_source(case),
+        context=case.context,
         review_url=case.review_url,
         expires_at=case.expires_at,
         default_action=case.default_action,
-        buttons=buttons,
-        facts=(*_declare_service(case), *_select_facts(case, decides=bool(buttons))),
+        host=urlsplit(case.service_url).hostname or "",
+        principal=case.principal,
+        declared_service=case.service_name,
+        references=references,
         is_reminder=is_reminder,
         round=round,
     )
-
-
-def _select_facts(case: FollowedCase, *, decides: bool) -> tuple[tuple[str, str], ...]:
-    declared = find_declaration(case.type)
-    return select_facts(case.context, decides=decides, lists=declared.card_lists if declared else ())
-
-
-def _format_source(case: FollowedCase) -> str:
-    """Return the service's host, with the caller that the service has authenticated, if it says so."""
-    host = urlsplit(case.service_url).hostname or ""
-    name = " ".join(re.sub(r"[()\[\]<>]", " ", case.principal or "").split())
-    fits = len(host) + SHORT_NAME_LENGTH < MAX_SOURCE_LENGTH
-    return f"{truncate(name, SHORT_NAME_LENGTH)} ({host})" if name and fits else host
-
-
-def _declare_service(case: FollowedCase) -> tuple[tuple[str, str], ...]:
-    """Return the name that the caller declared, as a fact: it is not verified, so the heading omits it."""
-    name = case.service_name
-    return ((SAYS_IT_IS, name),) if name and name != case.principal else ()
-
-
-def _format_label(action: str) -> str:
-    declared = find_action(action)
-    return declared.label if declared else action.replace("_", " ").replace("-", " ").capitalize()
 
 
 def build_closure(outcome: Outcome, now: datetime) -> CaseClosure:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from placet.agent.card_facts import FACTS, select_facts
+from placet.channels.card_facts import FACTS, select_facts
 from placet.ports.channel import ONLY_ON_PAGE
 
 
