@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Mapping
 from itertools import pairwise
@@ -10,6 +11,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from placet.cli.serve import serve
+from placet.notify.settings import NotifyRule, NotifySettings, RecipientSettings
 from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
@@ -31,7 +33,12 @@ RELAY_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "relay.notices.TENANT": NoticeSettings,
     "relay.grpc": GrpcSettings,
 }
-TABLES = frozenset({"relay"})  # what a text in the environment cannot say
+NOTIFY_TABLES: Mapping[str, type[msgspec.Struct]] = {
+    "notify": NotifySettings,
+    "notify.recipients.NAME": RecipientSettings,
+    "notify.rules": NotifyRule,
+}
+TABLES = frozenset({"relay", "notify"})  # what a text in the environment cannot say
 
 
 def draw() -> str:
@@ -68,10 +75,22 @@ def meanings(struct: type[msgspec.Struct] = Settings) -> dict[str, str]:
 
 def draw_relay() -> str:
     """What stands below `[relay]`, table by table."""
+    return _draw_tables(RELAY_TABLES)
+
+
+def draw_notify() -> str:
+    """What stands below `[notify]`, table by table."""
+    return _draw_tables(NOTIFY_TABLES)
+
+
+def _draw_tables(tables: Mapping[str, type[msgspec.Struct]]) -> str:
     return "\n\n".join(
-        f"## `[{place}]`\n\n{(struct.__doc__ or '').replace(f', `[{place}]`', '')}\n\n{_rows(struct)}"
-        for place, struct in RELAY_TABLES.items()
+        f"## `[{place}]`\n\n{_describe(struct, place)}\n\n{_rows(struct)}" for place, struct in tables.items()
     )
+
+
+def _describe(struct: type[msgspec.Struct], place: str) -> str:
+    return re.sub(rf", `\[+{re.escape(place)}\]+`", "", struct.__doc__ or "")
 
 
 def _rows(struct: type[msgspec.Struct]) -> str:

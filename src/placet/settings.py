@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from placet.desk.case_limits import Limits
 from placet.errors import SettingsError, ValidationFailed
+from placet.notify.settings import NotifySettings, check_notify
 from placet.protocol.addresses import is_secure_or_loopback, normalize_url
 from placet.protocol.conversion import suggest_field
 from placet.protocol.duration import parse_duration
@@ -22,7 +23,7 @@ from placet.relay.settings import RelaySettings, check_relay
 
 PREFIX = "PLACET_"
 DEFAULT_FILE = "placet.toml"
-OPTIONAL = frozenset({"base_url", "theme", "relay"})
+OPTIONAL = frozenset({"base_url", "theme", "relay", "notify"})
 EMPTY_ALLOWED = OPTIONAL | {"cors_origins"}
 
 # As browsers send it: no default port, no slash at the end.
@@ -87,6 +88,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A folder with a theme for the pages: name, logo, colours, styles, templates, languages."""
     relay: RelaySettings | None = None
     """The agents behind the relay and who may call them; a table, only in the settings file."""
+    notify: NotifySettings | None = None
+    """Whom the server notifies of which cases; a table, only in the settings file."""
     log_style: Literal["auto", "json", "text"] = "auto"
     """The format of log lines; auto is text in a terminal and JSON otherwise."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -177,6 +180,8 @@ def check(settings: Settings) -> None:
         read_theme(Path(settings.theme))
     if settings.relay is not None:
         check_relay(settings.relay, allow_loopback=settings.allow_loopback)
+    if settings.notify is not None:
+        check_notify(settings.notify)
     for origin in settings.cors_origins:
         if origin != "*" and not ORIGIN.fullmatch(origin):
             raise SettingsError(

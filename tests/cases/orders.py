@@ -15,12 +15,14 @@ from placet.cases.commands import (
     Link,
     MarkAltered,
     PassOn,
+    RecordNotification,
     Remind,
     ReportCalls,
     Respond,
     RevokeGrant,
     UseGrant,
     View,
+    WarnOfExpiry,
     Work,
 )
 from placet.cases.events import Event
@@ -64,6 +66,10 @@ ORDERS: dict[type[Command], Command] = {
     HandBackAsLast: HandBackAsLast(actor="person", reason="not mine"),
     Expire: Expire(actor="system"),
     Remind: Remind(actor="system", reminder_at=REMINDS_AT),
+    WarnOfExpiry: WarnOfExpiry(actor="system"),
+    RecordNotification: RecordNotification(
+        actor="system", is_reminder=True, details={"recipient": "ada", "kind": "reminder"}
+    ),
     PassOn: PassOn(actor="person", review_digest="1" * 64, note="yours, I think"),
     Link: Link(actor="key:acme", next_case_id="review_next"),
     UseGrant: UseGrant(actor="key:acme", grant=GRANT, call={"id": "call_2", "name": "send_email"}),

@@ -14,6 +14,7 @@ from placet.cases.commands import (
     Erase,
     Expire,
     PassOn,
+    RecordNotification,
     Remind,
     Respond,
     View,
@@ -36,6 +37,8 @@ EXPECTED = """
     HandBackAsLast cancelled cancelled    cancelled    409    410      409
     Expire  -            -            -            -          -        -
     Remind  pending      opened       -            -          -        -
+    WarnOfExpiry pending opened       in_progress  -          -        -
+    RecordNotification pending opened in_progress  completed  expired  cancelled
     PassOn  pending      opened       in_progress  409        410      409
     Link    400          400          400          completed  400      400
     Erase   -            -            -            completed  expired  cancelled
@@ -65,7 +68,7 @@ def expectations() -> list[tuple[Status, type[Command], str]]:
 def test_every_pair_of_status_and_command_has_a_rule_and_an_expectation() -> None:
     pairs = {(status, command) for status, command, _ in expectations()}
     assert pairs == set(product(Status, COMMANDS)) == set(TRANSITIONS)
-    assert len(pairs) == 90
+    assert len(pairs) == 102
 
 
 @pytest.mark.parametrize(("status", "command", "outcome"), expectations())
@@ -138,11 +141,23 @@ def test_nobody_is_reminded_of_what_they_are_working_on() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.OPENED])
-def test_a_reminder_is_sent_once_and_dated(status: Status) -> None:
+def test_a_reminder_is_due_once_and_dated_when_somebody_was_sent_it(status: Status) -> None:
     case, _ = case_in_status(status)
     step = apply(case, ORDERS[Remind], now=REMINDS_AT, salt="grain")
-    assert (step.case.reminders, step.case.reminder_sent_at) == ((), REMINDS_AT)
+    assert (step.case.reminders, step.case.reminder_sent_at) == ((), None)
     assert b"expires in 18 hours" in (step.events[0].data or b"")
+    later = REMINDS_AT + TICK
+    sent = apply(step.case, ORDERS[RecordNotification], now=later, salt="grain")
+    assert sent.case.reminder_sent_at == later
+    assert [event.type for event in sent.events] == ["review.notified"]
+
+
+def test_a_message_that_was_sent_too_late_is_recorded_and_reminds_nobody() -> None:
+    case, _ = case_in_status(Status.COMPLETED)
+    step = apply(case, ORDERS[RecordNotification], now=in_time(case), salt="grain")
+    assert (len(step.events), step.case.reminder_sent_at) == (1, None)
+    erased = apply(step.case, ORDERS[Erase], now=in_time(case), salt="grain").case
+    assert apply(erased, ORDERS[RecordNotification], now=in_time(case), salt="grain").events == ()
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.EXPIRED, Status.CANCELLED])

@@ -1,6 +1,6 @@
 """Spec 8 over HTTP: where a case stands, for its owner, cheap to ask again."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 
@@ -230,15 +230,6 @@ def test_a_change_changes_the_tag(server, client):
     response = client.get(hitl["poll_url"], headers={"If-None-Match": tag})
     assert response.status_code == 200
     assert response.headers["etag"] != tag
-
-
-@pytest.mark.spec("8-reminder-sent-at")
-def test_a_reminder_shows_in_the_poll_once_it_went_out(server, client):
-    hitl = server.open(client, reminder_at=(server.clock() + timedelta(minutes=5)).isoformat())
-    assert "reminder_sent_at" not in client.get(hitl["poll_url"]).json()
-    server.advance(minutes=5)
-    server.sweep()
-    assert parse_time(client.get(hitl["poll_url"]).json()["reminder_sent_at"]) == server.clock()
 
 
 @pytest.mark.spec("8-responded-by", "13.7-only-what-is-needed", "0.9-submitted-by")

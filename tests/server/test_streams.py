@@ -120,7 +120,7 @@ def test_reminders_are_told(server: RunningServer, client: httpx.Client) -> None
         server.advance(minutes=2)
         server.sweep()
         stream.read_until("event: review.reminder\n")
-    assert "reminder_sent_at" in client.get(hitl["poll_url"]).json()
+    assert "reminder_sent_at" not in client.get(hitl["poll_url"]).json()  # the agent reminds people
 
 
 def test_a_stream_whose_key_was_revoked_ends_and_tells_nothing_more(server: RunningServer) -> None:

@@ -173,7 +173,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="8",
         level="OPTIONAL",
         text="`reminder_sent_at` tells when the last reminder went out.",
-        tests=("tests/server/test_spec_poll.py::test_a_reminder_shows_in_the_poll_once_it_went_out",),
+        tests=("tests/notify/test_whole_way.py::test_a_reminder_shows_in_the_poll_once_it_went_out",),
     ),
     Requirement(
         id="8-next-case-id",

@@ -21,6 +21,7 @@ from placet.deliveries.webhook import WebhookCourier
 from placet.desk import clock, random_values
 from placet.desk.case_urls import CaseUrls
 from placet.desk.log_checkpoints import make_checkpoint
+from placet.desk.notifications import NOTIFY, CaseNotifications
 from placet.desk.outbox import Outbox
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
@@ -29,6 +30,7 @@ from placet.extras import is_available
 from placet.http.asgi import Receive, Scope, read_body
 from placet.http.route import Route, get_first_step
 from placet.http.routing import RouteServer
+from placet.notify.bootstrap import Notifier, build_case_notifications
 from placet.pages.renderer import PageRenderer
 from placet.pages.theme import Theme, load_built_in_theme, read_theme
 from placet.ports.case_store import CaseCreation, CaseUpdate
@@ -107,11 +109,13 @@ class ServerParts:
         self.http = GuardedHttp(allow_loopback=settings.allow_loopback)
         self.addresses = CaseUrls(settings.public_url)
         self.evaluator = EvaluationProcess()
+        self._notifications = self._build_case_notifications()
         self.desk = self._build_desk(review_types, verifier)
         self.authenticate = authenticate or ApiKeyAuthenticator(store=store, clock=now)
         # A service that authenticates requests does not use our keys, with which people sign in.
         self._inbox_sessions = self._build_inbox_sessions() if authenticate is None else None
-        self.couriers = {"webhook": _build_webhook_courier(self.http, settings)}
+        self.couriers: dict[str, Courier] = {"webhook": _build_webhook_courier(self.http, settings)}
+        self._notifier = self._build_notifier()
         self.outbox = Outbox(store=store, couriers=self.couriers, clock=now)
         self.streams = EventStreams(self.desk)
         self.meter = Meter(
@@ -159,8 +163,34 @@ class ServerParts:
             check_callback=self.http.check_resolves,
             service_name=self.settings.service_name,
             four_eyes=self.settings.four_eyes,
+            notifications=self._notifications,
             observe=self._observe,
         )
+
+    def _build_case_notifications(self) -> CaseNotifications | None:
+        if self.settings.notify is None:
+            return None
+        return build_case_notifications(
+            self.settings.notify,
+            outbox=self.store,
+            secret=self._secret,
+            message_id=random_values.generate_message_id,
+        )
+
+    def _build_notifier(self) -> Notifier | None:
+        """Return what sends notifications, and add its courier."""
+        if self.settings.notify is None or self._notifications is None:
+            return None
+        notifier = Notifier(
+            self.settings.notify,
+            desk=self.desk,
+            notifications=self._notifications,
+            outbox=self.store,
+            secret=self._secret,
+            environ=os.environ,
+        )
+        self.couriers[NOTIFY] = notifier.courier
+        return notifier
 
     def _build_inbox_sessions(self) -> InboxSessions:
         return InboxSessions(
@@ -283,6 +313,7 @@ class ServerParts:
             *self._build_public_api().routes(),
             *self._build_review_pages().routes(),
             *self._build_inbox_routes(),
+            *(self._notifier.receiver.routes() if self._notifier is not None else ()),
             *StaticFiles(theme.files).routes(),
         )
 
@@ -309,8 +340,13 @@ class ServerParts:
             openapi=self._describe_api,
             renderer=self.renderer,
             replies=self.replies,
-            concerns=lambda: [] if self.relay is None else self.relay.concerns(),
+            concerns=self._list_concerns,
         )
+
+    def _list_concerns(self) -> list[str]:
+        """Return what an operator should look at."""
+        of_relay = self.relay.concerns() if self.relay is not None else []
+        return [*of_relay, *(self._notifier.receiver.list_concerns() if self._notifier is not None else ())]
 
     def _build_review_pages(self) -> ReviewPages:
         return ReviewPages(
@@ -363,6 +399,8 @@ class ServerParts:
     def _observe(self, written: CaseUpdate | CaseCreation) -> None:
         if isinstance(written, CaseCreation):
             self.meter.count_events(written.events)
+            if written.deliveries:
+                self.background_tasks.wake_outbox()
             return
         self.meter.count_events(written.step.events)
         if written.deliveries:
@@ -393,12 +431,16 @@ class ServerParts:
         if self.relay is not None:  # first: the outbox may have deliveries for it
             await self.relay.start()
         self.background_tasks.start()
+        if self._notifier is not None:
+            self._notifier.receiver.start()
 
     async def stop(self) -> None:
         """Close streams, stop background tasks, finish accepted writes and close the store."""
         self._stop_refreshing()
         await self.streams.close()
         await self.background_tasks.stop()
+        if self._notifier is not None:
+            await self._notifier.aclose()
         if self.relay is not None:
             await self.relay.aclose()
         if self._lookup is not None:

@@ -89,6 +89,11 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reader: CaseReader | None = None
     reminders: tuple[datetime, ...] = ()
     reminder_sent_at: datetime | None = None
+    """When the server last sent a reminder or an expiry warning to somebody."""
+    warn_at: datetime | None = None
+    """When to warn the recipients that the case expires soon."""
+    recipients: tuple[str, ...] = ()
+    """The names of the recipients whom the server notifies."""
     previous_case_id: str | None = None
     next_case_id: str | None = None
     opened_at: datetime | None = None

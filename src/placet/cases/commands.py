@@ -61,6 +61,19 @@ class Remind(Command, frozen=True, kw_only=True):
     reminder_at: datetime
 
 
+class WarnOfExpiry(Command, frozen=True, kw_only=True):
+    """The deadline is near."""
+
+
+class RecordNotification(Command, frozen=True, kw_only=True):
+    """A message about the case was sent to a recipient."""
+
+    is_reminder: bool
+    """Whether it reminds a person of the case, or warns of its expiry."""
+    details: dict[str, Any]
+    """Who was notified of what, and the message as its channel knows it."""
+
+
 class PassOn(Command, frozen=True, kw_only=True):
     """The reviewer passes the case on to a colleague with a new link."""
 
@@ -110,6 +123,8 @@ COMMANDS: tuple[type[Command], ...] = (
     HandBackAsLast,
     Expire,
     Remind,
+    WarnOfExpiry,
+    RecordNotification,
     PassOn,
     Link,
     UseGrant,

@@ -17,6 +17,8 @@ from placet.cases.case import NO_EVENT, Case
 from placet.protocol import stream
 
 CREATED = "review.created"
+EXPIRY_WARNING = "review.expiry_warning"
+NOTIFIED = "review.notified"
 PASSED_ON = "review.passed_on"
 LINKED = "review.linked"
 ALTERED = "review.altered"
@@ -29,6 +31,8 @@ CALLS_REPORTED = "calls.reported"
 EVENT_TYPES = (
     CREATED,
     *sorted(stream.STREAMED),
+    EXPIRY_WARNING,
+    NOTIFIED,
     PASSED_ON,
     LINKED,
     ALTERED,

@@ -26,12 +26,14 @@ from placet.cases.commands import (
     Link,
     MarkAltered,
     PassOn,
+    RecordNotification,
     Remind,
     ReportCalls,
     Respond,
     RevokeGrant,
     UseGrant,
     View,
+    WarnOfExpiry,
     Work,
 )
 from placet.cases.events import Event
@@ -75,6 +77,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (PENDING, HandBackAsLast): CANCELLED,
     (PENDING, Expire): EXPIRED,
     (PENDING, Remind): PENDING,
+    (PENDING, WarnOfExpiry): PENDING,
+    (PENDING, RecordNotification): PENDING,
     (PENDING, PassOn): PENDING,
     (PENDING, Link): NOT_COMPLETED,
     (PENDING, UseGrant): STAY,
@@ -90,6 +94,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (OPENED, HandBackAsLast): CANCELLED,
     (OPENED, Expire): EXPIRED,
     (OPENED, Remind): OPENED,
+    (OPENED, WarnOfExpiry): OPENED,
+    (OPENED, RecordNotification): OPENED,
     (OPENED, PassOn): OPENED,
     (OPENED, Link): NOT_COMPLETED,
     (OPENED, UseGrant): STAY,
@@ -105,6 +111,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (IN_PROGRESS, HandBackAsLast): CANCELLED,
     (IN_PROGRESS, Expire): EXPIRED,
     (IN_PROGRESS, Remind): STAY,  # spec 6: reminders go out while pending or opened
+    (IN_PROGRESS, WarnOfExpiry): IN_PROGRESS,
+    (IN_PROGRESS, RecordNotification): IN_PROGRESS,
     (IN_PROGRESS, PassOn): IN_PROGRESS,
     (IN_PROGRESS, Link): NOT_COMPLETED,
     (IN_PROGRESS, UseGrant): STAY,
@@ -120,6 +128,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (COMPLETED, HandBackAsLast): CLOSED,
     (COMPLETED, Expire): STAY,
     (COMPLETED, Remind): STAY,
+    (COMPLETED, WarnOfExpiry): STAY,
+    (COMPLETED, RecordNotification): COMPLETED,
     (COMPLETED, PassOn): CLOSED,
     (COMPLETED, Link): COMPLETED,
     (COMPLETED, UseGrant): COMPLETED,
@@ -135,6 +145,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (EXPIRED, HandBackAsLast): LATE,
     (EXPIRED, Expire): STAY,
     (EXPIRED, Remind): STAY,
+    (EXPIRED, WarnOfExpiry): STAY,
+    (EXPIRED, RecordNotification): EXPIRED,
     (EXPIRED, PassOn): LATE,
     (EXPIRED, Link): NOT_COMPLETED,
     (EXPIRED, UseGrant): STAY,
@@ -150,6 +162,8 @@ TRANSITIONS: Mapping[tuple[Status, type[Command]], TransitionRule] = {
     (CANCELLED, HandBackAsLast): CLOSED,
     (CANCELLED, Expire): STAY,
     (CANCELLED, Remind): STAY,
+    (CANCELLED, WarnOfExpiry): STAY,
+    (CANCELLED, RecordNotification): CANCELLED,
     (CANCELLED, PassOn): CLOSED,
     (CANCELLED, Link): NOT_COMPLETED,
     (CANCELLED, UseGrant): STAY,
@@ -167,7 +181,8 @@ Changes = dict[str, Any]  # fields of the case and their next values
 Fact = tuple[str, dict[str, Any]]
 ChangesAndFacts = tuple[Changes, list[Fact]]
 
-_CLEARED_ON_CLOSE: Changes = {"progress": None, "reminders": ()}  # fields that a closed case does not have
+# Fields that a closed case does not have.
+_CLEARED_ON_CLOSE: Changes = {"progress": None, "reminders": (), "warn_at": None}
 
 
 class CaseStep(Struct, frozen=True, kw_only=True):
@@ -317,9 +332,19 @@ def _expire(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
 
 def _remind(case: Case, command: Remind, now: datetime) -> ChangesAndFacts:
     still_due = tuple(at for at in case.reminders if at > command.reminder_at)
-    reminded = {"reminders": still_due, "reminder_sent_at": now}
     data = {"reminder_at": command.reminder_at, "message": _compute_time_left(case, now)}
-    return reminded, [(stream.REMINDER, data)]
+    return {"reminders": still_due}, [(stream.REMINDER, data)]
+
+
+def _warn_of_expiry(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
+    return {"warn_at": None}, [(log.EXPIRY_WARNING, {"message": _compute_time_left(case, now)})]
+
+
+def _record_notification(case: Case, command: RecordNotification, now: datetime) -> ChangesAndFacts:
+    if case.erased_at is not None:
+        return {}, []
+    reminded = {"reminder_sent_at": now} if command.is_reminder and case.live else {}
+    return reminded, [(log.NOTIFIED, {"notified_at": now, **command.details})]
 
 
 def _pass_on(case: Case, command: PassOn, now: datetime) -> ChangesAndFacts:
@@ -365,7 +390,7 @@ def _report_calls(case: Case, command: ReportCalls, now: datetime) -> ChangesAnd
 def _mark_altered(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
     if case.altered_at is not None or case.erased_at is not None:
         return {}, []
-    return {"altered_at": now, "reminders": ()}, [(log.ALTERED, {"altered_at": now})]
+    return {"altered_at": now, "reminders": (), "warn_at": None}, [(log.ALTERED, {"altered_at": now})]
 
 
 def _erase(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
@@ -392,6 +417,8 @@ _EFFECTS: Mapping[type[Command], Callable[[Case, Any, datetime], ChangesAndFacts
     HandBackAsLast: _hand_back_as_last,
     Expire: _expire,
     Remind: _remind,
+    WarnOfExpiry: _warn_of_expiry,
+    RecordNotification: _record_notification,
     PassOn: _pass_on,
     Link: _record_link,
     UseGrant: _use_grant,

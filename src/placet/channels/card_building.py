@@ -27,6 +27,7 @@ def build_case_card(
     declared_service: str | None,
     references: Mapping[str, str],
     is_reminder: bool = False,
+    is_expiring: bool = False,
     round: int = 1,
 ) -> Card:
     """Return the card of a case. `references` are the actions of its buttons, by reference.
@@ -53,6 +54,7 @@ def build_case_card(
             *select_facts(context, decides=bool(buttons), lists=lists),
         ),
         is_reminder=is_reminder,
+        is_expiring=is_expiring,
         round=round,
     )
 

@@ -16,6 +16,10 @@ class ChannelPlugin(Struct, frozen=True, kw_only=True):
     """Create the channel from environment variables; raises SettingsError naming what is missing."""
     can_listen: bool = False
     """Whether interactions can arrive without a public address."""
+    address_variables: Callable[[str], Environ] | None = None
+    """The environment variables that say where messages go, for an address; None if it has no addresses."""
+    tracks_delivery: bool = False
+    """Whether each channel must see every webhook request, because it reports what became of messages."""
     listen_variable: str | None = None
     """The environment variable that listening needs."""
     user_id_pattern: str = ".*"

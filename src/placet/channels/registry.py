@@ -26,6 +26,35 @@ def open_channel(name: str, environ: Mapping[str, str]) -> Channel:
     return _find_plugin(name).create(environ)
 
 
+def open_address(address: str, environ: Mapping[str, str]) -> Channel:
+    """Return the channel that writes to `channel:address`; raise SettingsError for an invalid one."""
+    name, place = split_address(address)
+    plugin = _find_plugin(name)
+    if plugin.address_variables is None or not place:
+        raise SettingsError(f"{address!r} is not an address. Write it as email:ada@acme.example.")
+    return plugin.create({**environ, **plugin.address_variables(place)})
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Return the channel and the place of `channel:address`."""
+    name, _, place = address.partition(":")
+    return name, place
+
+
+def check_answerer(user: str) -> None:
+    """Raise SettingsError unless this is `channel:id`, a user of a messenger with buttons."""
+    name, user_id = split_address(user)
+    plugin = _find_plugin(name)
+    if not user_id or not re.fullmatch(plugin.user_id_pattern, user_id, re.ASCII):
+        example = f" Write {plugin.user_id_example}." if plugin.user_id_example else ""
+        raise SettingsError(f"{user[:100]!r} is not a user id in {name}.{example}")
+
+
+def tracks_delivery(name: str) -> bool:
+    """Return whether each of its channels must see every webhook request."""
+    return _find_plugin(name).tracks_delivery
+
+
 def can_listen(name: str, environ: Mapping[str, str]) -> bool:
     """Return whether interactions reach a program without a public address: listening is configured."""
     plugin = _find_plugin(name)

@@ -140,7 +140,9 @@ def _format_question(card: Card, source: str) -> str:
     asks = (declared.question if declared else ASKS_FOR_DECISION).replace("{service}", source)
     if card.round > 1:
         asks = f"{asks} (round {card.round})"
-    return f"Reminder: {asks}" if card.is_reminder else asks
+    if card.is_reminder:
+        return f"Expires soon: {asks}" if card.is_expiring else f"Reminder: {asks}"
+    return asks
 
 
 def _split_source(card: Card) -> tuple[str, str]:

@@ -63,6 +63,16 @@ _COMMON = (
         metavar="DURATION",
         help="Remind the person after this time if they have not started. Repeatable.",
     ),
+    click.option(
+        "--notify", multiple=True, metavar="NAME", help="A recipient whom the server notifies. Repeatable."
+    ),
+    click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        metavar="TEXT",
+        help="A word by which the server chooses recipients. Repeatable.",
+    ),
     click.option("--service", metavar="NAME", help="Name of the service, as shown to the person."),
     click.option("--agent", metavar="NAME", help="Name of the agent, as shown to the person."),
     click.option("--previous", metavar="CASE_ID", help="The case that this one continues."),

@@ -31,6 +31,8 @@ class QuestionArguments(Struct, frozen=True, kw_only=True):
     timeout: str | None
     default_action: str | None
     remind_after: tuple[str, ...]
+    notify: tuple[str, ...]
+    labels: tuple[str, ...]
     service: str | None
     agent: str | None
     previous: str | None
@@ -50,6 +52,8 @@ class QuestionArguments(Struct, frozen=True, kw_only=True):
             "timeout": self.timeout,
             "default_action": self.default_action,
             "reminder_at": [_parse_reminder(one, now) for one in self.remind_after] or None,
+            "notify": list(self.notify) or None,
+            "labels": list(self.labels) or None,
             "service": self.service,
             "agent": self.agent,
             "previous_case_id": self.previous,

@@ -16,7 +16,7 @@ from placet.server.endpoint_api import build_delivery_view
 
 @click.group(cls=CommandGroup)
 def deliveries() -> None:
-    """List callback deliveries, and send one again."""
+    """List deliveries, and send one again."""
 
 
 @deliveries.command("list")

@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "relay": ("placet.cli.relay", "Manage the relay: agents, callers, groups and approvals."),
     "policy": ("placet.cli.policies", "Save, bind, test and replay policies of the relay."),
     "audit": ("placet.cli.audit", "List, trace and export the relay's audit log."),
-    "deliveries": ("placet.cli.deliveries", "List callback deliveries, and send one again."),
+    "deliveries": ("placet.cli.deliveries", "List deliveries, and send one again."),
     "backup": ("placet.cli.backup", "Copy the database to a file that only its owner can read."),
     "migrate": ("placet.cli.migrate", "Update the schema of the database."),
     "signing": ("placet.cli.signing", "List, rotate and revoke the keys that sign results."),

@@ -28,6 +28,22 @@ class Answer(Struct, frozen=True, kw_only=True):
     responded_by: RespondedBy | None = None
     evidence: tuple[Evidence, ...] = ()
     replay_digest: str | None = None
+    is_verified_press: bool = False
+    """Whether a messenger reported the press to this server, which knows the person."""
+
+
+def list_button_actions(offer: Offer, rules: ReviewRules) -> tuple[str, ...]:
+    """Return the actions that a button of this server's own messages can take.
+
+    They are the inline actions that the caller chose. A caller who chose none leaves it to the type, unless
+    some of the content is on the page only, or an inline answer needs evidence.
+    """
+    policy = offer.verification_policy
+    if policy is not None and policy.requires_evidence("inline_submit"):
+        return ()
+    if offer.inline_actions is not None:
+        return offer.inline_actions
+    return () if offer.page_only else rules.inline_for(offer.context)
 
 
 async def check_answer(
@@ -40,7 +56,8 @@ async def check_answer(
         )
     data = answer.data
     if answer.path == "inline_submit":
-        if answer.action not in (offer.inline_actions or ()):
+        possible = list_button_actions(offer, rules) if answer.is_verified_press else offer.inline_actions
+        if answer.action not in (possible or ()):
             raise ActionNotInline(f"{answer.action!r} cannot be taken inline; open the review link.")
         data = {**rules.build_inline_data(offer, answer.action), **data}
     if rules.evaluates_schema(offer, data):

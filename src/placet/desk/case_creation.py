@@ -24,6 +24,7 @@ from placet.desk.case_urls import CaseUrls
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.evaluation_turns import EvaluationTurns
+from placet.desk.notifications import CaseNotifications
 from placet.desk.quotas import CreationQuotas
 from placet.desk.schema_check import SchemaCheck
 from placet.errors import AddressRefused, CaseConflict, Unavailable, ValidationFailed
@@ -69,6 +70,7 @@ class CaseCreator:
         four_eyes: bool,
         quotas: CreationQuotas,
         turns: EvaluationTurns,
+        notifications: CaseNotifications | None = None,
         observe: Callable[[CaseCreation], None] | None = None,
     ) -> None:
         self._store = store
@@ -82,6 +84,7 @@ class CaseCreator:
         self._four_eyes = four_eyes
         self._quotas = quotas
         self._schemas = SchemaCheck(turns)
+        self._notifications = notifications
         self._observe = observe
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -141,6 +144,7 @@ class CaseCreator:
         if max_context_bytes is not None:
             limits = replace(limits, max_context_bytes=max_context_bytes)
         case, offer, credentials = self._build_case(draft, rules, principal, subject, limits)
+        case = await self._add_recipients(case, draft, rules)
         warnings = rules.list_warnings(offer.context)
         if case.callback_url is not None:
             try:
@@ -177,6 +181,7 @@ class CaseCreator:
             idempotency=self._replay(repeatable, new_case, body) if repeatable else None,
             endpoint=await self._build_endpoint(new_case) if new_case.callback_url else None,
             hold=hold(new_case.id) if hold is not None else None,
+            deliveries=await self._notifications.plan(new_case, (event,)) if self._notifications else (),
         )
         if new_case.previous_case_id is None:
             await self._store.create_case(creation)
@@ -224,6 +229,14 @@ class CaseCreator:
             draft, offer, credentials, owner=principal.name, subject=subject, now=now, limits=limits
         )
         return case, offer, credentials
+
+    async def _add_recipients(self, case: Case, draft: CaseDraft, rules: ReviewRules) -> Case:
+        """Return the case with those whom it notifies. Raises ValidationFailed for an unknown recipient."""
+        if self._notifications is not None:
+            return await self._notifications.address(case, draft, entry_point=rules.entry_point)
+        if draft.notify:
+            raise ValidationFailed("notify: this server notifies nobody; leave the field out.")
+        return case
 
     def _build_body(
         self, case: Case, offer: Offer, credentials: CaseCredentials, warnings: tuple[str, ...]

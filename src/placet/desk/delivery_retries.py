@@ -23,6 +23,12 @@ RELEASE_RETRY_SCHEDULE = (
     *(timedelta(hours=wait) for wait in (1, 2, 5, 10, 14, 20, 24)),
 )
 """The wait before each attempt to send an approved message to an agent. Its caller waits for the answer."""
+NOTIFICATION_RETRY_SCHEDULE = (
+    *(timedelta(seconds=wait) for wait in (0, 5, 20)),
+    *(timedelta(minutes=wait) for wait in (1, 5, 15, 30)),
+    *(timedelta(hours=wait) for wait in (1, 2, 4, 8, 12, 24, 24)),
+)
+"""The wait before each attempt to notify a person, who may have little time to answer."""
 JITTER_SHARE = 0.2
 
 ReplyClass = Literal["delivered", "retry", "disable", "give_up"]

@@ -46,6 +46,9 @@ def _describe(text: str) -> Meta:
 
 
 AskerNames = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(max_length=20)]
+ShortName = Annotated[str, Meta(min_length=1, max_length=100)]
+RecipientNames = Annotated[tuple[ShortName, ...], Meta(max_length=20)]
+Labels = Annotated[tuple[ShortName, ...], Meta(max_length=20)]
 ReviewerName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -125,6 +128,13 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     asked_by: Annotated[
         AskerNames,
         _describe("With the four-eyes rule: names of the people who asked through you. They cannot approve."),
+    ] = ()
+    notify: Annotated[
+        RecipientNames,
+        _describe("The recipients whom the server notifies of this case, by their names in its settings."),
+    ] = ()
+    labels: Annotated[
+        Labels, _describe("Words by which the server's settings choose further recipients.")
     ] = ()
     previous_case_id: Annotated[CaseId | None, _describe("The case of yours that this one continues.")] = None
     surface: Surface | None = None

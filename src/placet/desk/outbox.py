@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from placet.desk import random_values
 from placet.desk.delivery_retries import (
+    NOTIFICATION_RETRY_SCHEDULE,
     RELEASE_RETRY_SCHEDULE,
     RETRY_SCHEDULE,
     classify_reply,
     next_attempt_in,
 )
 from placet.desk.new_deliveries import RELAY, WEBHOOK
+from placet.desk.notifications import NOTIFY
 from placet.errors import RequestError, ValidationFailed
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
 from placet.ports.endpoint_store import Endpoint, EndpointStore
@@ -29,6 +31,11 @@ AT_ONCE = 128
 PER_TARGET = 16
 # How often due deliveries are looked up while others are in flight.
 CHECK_INTERVAL = timedelta(milliseconds=100)
+
+SCHEDULES: Mapping[str, Sequence[timedelta]] = {
+    RELAY: RELEASE_RETRY_SCHEDULE,
+    NOTIFY: NOTIFICATION_RETRY_SCHEDULE,
+}
 
 UnderWay = dict["asyncio.Task[None]", str]
 
@@ -159,7 +166,7 @@ class Outbox:
 
 
 def _get_schedule(delivery: Delivery) -> Sequence[timedelta]:
-    return RELEASE_RETRY_SCHEDULE if delivery.courier == RELAY else RETRY_SCHEDULE
+    return SCHEDULES.get(delivery.courier, RETRY_SCHEDULE)
 
 
 async def _deliver(courier: Courier, request: OutgoingRequest) -> DeliveryReply:

@@ -16,6 +16,7 @@ from placet.cases.commands import (
     HandBack,
     HandBackAsLast,
     PassOn,
+    RecordNotification,
     ReportCalls,
     Respond,
     View,
@@ -50,6 +51,7 @@ from placet.desk.four_eyes import require_second_person
 from placet.desk.grants import GrantService, build_grants
 from placet.desk.hand_back import ends_case
 from placet.desk.new_deliveries import build_deliveries
+from placet.desk.notifications import CaseNotifications
 from placet.desk.quotas import CreationQuotas
 from placet.desk.reviewer_notes import check_note
 from placet.errors import (
@@ -63,6 +65,7 @@ from placet.errors import (
 )
 from placet.ports.case_store import CaseCreation, CaseUpdate, FormDraft
 from placet.ports.identity import Principal
+from placet.ports.outbox_store import Delivery
 from placet.ports.rules_evaluator import InProcessEvaluator, RulesEvaluator
 from placet.ports.signer import Signer
 from placet.ports.verifier import EvidenceVerifier
@@ -93,6 +96,7 @@ class ReviewDesk:
         check_callback: Callable[[str], Awaitable[None]] | None = None,
         service_name: str | None = None,
         four_eyes: bool = False,
+        notifications: CaseNotifications | None = None,
         observe: Callable[[CaseUpdate | CaseCreation], None] | None = None,
         monotonic: Callable[[], float] = system_clock.monotonic,
     ) -> None:
@@ -104,6 +108,7 @@ class ReviewDesk:
         self.verifier = verifier
         self.turns = EvaluationTurns(evaluator or InProcessEvaluator())
         self.now = clock
+        self.notifications = notifications
         self.observe = observe
         self.service_name = service_name
         self.grants = GrantService(store=store, clock=clock, keep_for=self.limits.keep_for, observe=observe)
@@ -123,6 +128,7 @@ class ReviewDesk:
             four_eyes=four_eyes,
             quotas=self.quotas,
             turns=self.turns,
+            notifications=notifications,
             observe=observe,
         )
 
@@ -388,6 +394,14 @@ class ReviewDesk:
                 raise ValidationFailed(f"The case has no call {receipt.call_id[:100]!r}.")
         return await self._order(case_id, ReportCalls(actor=get_actor(principal), receipts=tuple(receipts)))
 
+    # Notifications
+
+    async def record_notification(self, case_id: str, details: dict[str, Any], *, is_reminder: bool) -> Case:
+        """Record that a recipient was sent a message about the case; return its state after that."""
+        return await self._order(
+            case_id, RecordNotification(actor=SYSTEM, is_reminder=is_reminder, details=details)
+        )
+
     # Writing
 
     async def apply_command(self, case: Case, command: Command) -> Case:
@@ -420,7 +434,7 @@ class ReviewDesk:
         update = CaseUpdate(
             step=step,
             due_at=get_due_at(step.case, keep_for=self.limits.keep_for),
-            deliveries=build_deliveries(step, random_values.generate_message_id),
+            deliveries=await self._build_deliveries(step),
             spent_evidence=spent_evidence,
             clear_draft=case.status is Status.IN_PROGRESS and not step.case.live,
             grants=grants,
@@ -429,3 +443,9 @@ class ReviewDesk:
         if self.observe is not None:
             self.observe(update)
         return step.case
+
+    async def _build_deliveries(self, step: CaseStep) -> tuple[Delivery, ...]:
+        deliveries = build_deliveries(step, random_values.generate_message_id)
+        if self.notifications is None:
+            return deliveries
+        return (*deliveries, *await self.notifications.plan(step.case, step.events))

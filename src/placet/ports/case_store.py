@@ -51,6 +51,7 @@ class CaseCreation(Struct, frozen=True, kw_only=True):
     endpoint: Endpoint | None = None
     hold: HoldCreation | None = None
     """The held message that the case decides."""
+    deliveries: tuple[Delivery, ...] = ()
 
 
 class CaseUpdate(Struct, frozen=True, kw_only=True):

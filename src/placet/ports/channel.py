@@ -40,6 +40,8 @@ class Card(Struct, frozen=True, kw_only=True):
     facts: tuple[tuple[str, str], ...] = ()
     """The most important facts; the review page shows the rest."""
     is_reminder: bool = False
+    is_expiring: bool = False
+    """Whether a reminder is the last: the deadline is near."""
     round: int = 1
     """Greater than 1 when the question follows up on an earlier answer."""
 

@@ -5,6 +5,7 @@ from placet.channels.plugin import ChannelPlugin
 
 PLUGIN = ChannelPlugin(
     create=from_environment,
+    address_variables=lambda address: {"PLACET_EMAIL_TO": address},
 )
 
 __all__ = ["PLUGIN", "EmailChannel", "from_environment"]

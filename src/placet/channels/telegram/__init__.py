@@ -5,6 +5,7 @@ from placet.channels.telegram.channel import TelegramChannel, from_environment
 
 PLUGIN = ChannelPlugin(
     create=from_environment,
+    address_variables=lambda address: {"PLACET_TELEGRAM_CHAT_ID": address},
     can_listen=True,
     listen_variable="PLACET_TELEGRAM_BOT_TOKEN",
     user_id_pattern=r"\d+",

@@ -5,6 +5,8 @@ from placet.channels.whatsapp.channel import WhatsAppChannel, from_environment
 
 PLUGIN = ChannelPlugin(
     create=from_environment,
+    address_variables=lambda address: {"PLACET_WHATSAPP_TO": address},
+    tracks_delivery=True,
     user_id_pattern=r"\d+|[A-Z]{2}\.\w+",
     user_id_example="digits with the country code and without +",
 )

@@ -71,6 +71,7 @@ def build_creation_operation(creation: CaseCreation, state: bytes, offer: bytes)
     if creation.hold is not None:
         guards.append((INSERT_HOLD, relay_rows.row_from_hold(creation.hold.hold)))
         statements.extend(build_task_statements(creation.hold.tasks))
+    statements.extend(_list_delivery_statements(creation.deliveries))
     changed = (case.id,) if link is None else (case.id, link.case.id)
     audited = list_audit_rows(() if creation.hold is None else creation.hold.events)
     return WriteOperation(tuple(guards), tuple(statements), changed, audit_events=audited)
@@ -87,8 +88,7 @@ def update_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
     if update.grant_use is not None:
         guards.append((INSERT_GRANT_USE, row_from_use(update.grant_use)))
     statements = _list_event_statements(step.events)
-    for delivery in update.deliveries:
-        statements.append((INSERT_DELIVERY, rows.row_from_delivery(delivery)))
+    statements.extend(_list_delivery_statements(update.deliveries))
     for grant in update.grants:
         statements.append((INSERT_GRANT, row_from_grant(grant)))
     if update.clear_draft:
@@ -141,6 +141,10 @@ def _build_inbox_columns(case: Case) -> tuple[int | None, int | None]:
     if case.live:
         return to_micros(case.expires_at), None
     return None, to_micros(case.closed_at) if case.erased_at is None else None
+
+
+def _list_delivery_statements(deliveries: Iterable[Delivery]) -> list[Statement]:
+    return [(INSERT_DELIVERY, rows.row_from_delivery(delivery)) for delivery in deliveries]
 
 
 def _list_event_statements(events: Iterable[Event]) -> list[Statement]:
