@@ -31,8 +31,8 @@ class ScratchHome:
 
     def write(self, text: str) -> bytes:
         self.settings.parent.mkdir(exist_ok=True)
-        self.settings.write_text(text)
-        return text.encode()
+        self.settings.write_text(text, newline="")
+        return self.settings.read_bytes()
 
     def gate(
         self,
@@ -60,7 +60,7 @@ class ScratchHome:
 
     def list_events(self) -> list[str]:
         """The events for which our hooks are in the settings."""
-        return [hook.event for hook in CODING_AGENT.find_hooks(json.loads(self.settings.read_text()))]
+        return [hook.event for hook in CODING_AGENT.find_hooks(json.loads(self.settings.read_bytes()))]
 
 
 @pytest.fixture
@@ -70,12 +70,17 @@ def home(tmp_path: Path) -> ScratchHome:
 
 @pytest.mark.parametrize(
     "before",
-    [None, "", "{}", json.dumps(OTHERS), json.dumps(OTHERS, indent=4) + "\n", '{\n\t"hooks": {}\n}'],
+    [
+        *(None, "", "{}", json.dumps(OTHERS), json.dumps(OTHERS, indent=4) + "\n", '{\n\t"hooks": {}\n}'),
+        '\ufeff{\r\n  "model": "opus"\r\n}\r\n',
+    ],
 )
 def test_uninstall_restores_the_file_byte_by_byte(home: ScratchHome, before: str | None) -> None:
     written = None if before is None else home.write(before)
     home.gate_well("install", "--yes")
     assert home.list_events() == list(CODING_AGENT.events)
+    if before and "\r" in before:
+        assert b"\n" not in home.settings.read_bytes().replace(b"\r\n", b"")
     home.gate_well("install", "--yes", "--wait", "20m")
     home.gate_well("uninstall", "--yes")
     assert (home.settings.read_bytes() if home.settings.exists() else None) == written
@@ -126,6 +131,28 @@ def test_settings_that_are_not_understood_are_not_changed(home: ScratchHome, tex
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "Nothing was changed." in refused.stderr
         assert home.settings.read_bytes() == before
+
+
+def test_comments_stay_where_the_host_reads_them(home: ScratchHome) -> None:
+    before = '// mine\n{\n  "theme": "dark", // nice\n  "tools": {"allowed": ["a", "b"]} // few\n}\n'
+    assert "Claude Code reads no file with comments" in write_and_install(home, before).stderr
+    path = home.folder / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(before)
+    shown = home.gate_well("install", "--yes", agent="gemini-cli", env={"GEMINI_CLI_HOME": ""})
+    assert [line for line in shown.splitlines()[2:] if line.startswith("-")] == [
+        '-  "tools": {"allowed": ["a", "b"]} // few'
+    ]
+    installed = path.read_text()
+    assert installed.startswith(before.removesuffix(" // few\n}\n") + ", // few\n")
+    path.write_text(installed.replace("dark", "light"))
+    home.gate_well("uninstall", "--yes", agent="gemini-cli", env={"GEMINI_CLI_HOME": ""})
+    assert path.read_text() == before.replace("dark", "light")
+
+
+def write_and_install(home: ScratchHome, text: str) -> "subprocess.CompletedProcess[str]":
+    home.write(text)
+    return home.gate("install", "--yes")
 
 
 def test_a_link_and_the_rights_of_the_file_stay(home: ScratchHome) -> None:

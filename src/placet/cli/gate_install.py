@@ -148,9 +148,9 @@ def find_settings_file(agent: CodingAgent) -> Path:
 
 
 def read_text(path: Path) -> str | None:
-    """Return the content of a settings file, or None if there is none."""
+    """Return the content of a settings file with its line endings, or None if there is none."""
     try:
-        return path.read_text("utf-8")
+        return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -198,7 +198,7 @@ def _write_text(path: Path, text: str) -> None:
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     try:
-        with open(descriptor, "w", encoding="utf-8") as stream:
+        with open(descriptor, "w", encoding="utf-8", newline="") as stream:
             stream.write(text)
         os.chmod(temporary, mode)
         os.replace(temporary, target)

@@ -1,7 +1,6 @@
 """Hooks of coding agents: their place in a JSON settings file, and what Claude Code and Codex share."""
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -26,9 +25,9 @@ from placet.hook.coding_agents.host_calls import (
     HostSettings,
     UnreadableCall,
 )
+from placet.hook.coding_agents.json_text import change_json, parse_json
 
 PRE_TOOL_USE, PERMISSION_REQUEST = "PreToolUse", "PermissionRequest"
-_INDENT = re.compile(r'\{\s*\n([ \t]+)"')
 
 
 class TranscriptUse(Struct, frozen=True, kw_only=True):
@@ -49,6 +48,8 @@ class HookHost(ABC):
     events: tuple[str, ...]
     next_step = ""
     has_transcripts = False
+    allows_comments = False
+    """Whether the host reads a settings file with comments."""
     timeout_unit_s: ClassVar[float] = 1
     """The unit of the timeout in the settings."""
     shell = ""
@@ -192,7 +193,12 @@ class HookHost(ABC):
         """Return the settings in a file; raise ValueError if they cannot be changed safely."""
         if not text.strip():
             return {}
-        found = json.loads(text, object_pairs_hook=_refuse_repeated)
+        found = parse_json(text, allows_comments=True)
+        if not self.allows_comments:
+            try:
+                parse_json(text)
+            except ValueError as error:
+                raise ValueError(f"it has comments, and {self.title} reads no file with comments") from error
         if not isinstance(found, dict) or not self.has_known_form(found):
             raise ValueError("it has hooks in a form that is not known")
         return found
@@ -203,10 +209,8 @@ class HookHost(ABC):
         return isinstance(hooks, dict) and all(isinstance(groups, list) for groups in hooks.values())
 
     def format_settings(self, settings: HostSettings, before: str) -> str | None:
-        """Return the settings as JSON, indented as before."""
-        match = _INDENT.match(before.lstrip())
-        indent: str | int = match[1] if match else 2
-        return json.dumps(settings, indent=indent, ensure_ascii=False) + "\n"
+        """Return the text of the settings, with the layout, the order and the comments of before."""
+        return change_json(before, settings, allows_comments=self.allows_comments)
 
     def build_entry(self, command: str, timeout_s: int) -> dict[str, Any]:
         """Return one entry below an event."""
@@ -343,13 +347,6 @@ def _remove_from_groups(groups: list[Any], mark: str) -> list[Any]:
 
 def _is_ours(hook: object, mark: str) -> bool:
     return isinstance(hook, dict) and isinstance(hook.get("command"), str) and mark in hook["command"]
-
-
-def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name occurs twice in one object")
-    return found
 
 
 def read_object(content: bytes) -> dict[str, Any]:

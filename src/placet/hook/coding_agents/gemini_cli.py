@@ -19,6 +19,7 @@ class GeminiCli(HookHost):
 
     name = "gemini-cli"
     title = "Gemini CLI"
+    allows_comments = True
     events = (BEFORE_TOOL,)
     timeout_unit_s: ClassVar[float] = 0.001
     shell = "run_shell_command"
