@@ -22,7 +22,7 @@ from placet.relay.a2a.dialects import Dialect, Operation
 from placet.relay.a2a.errors import A2AError, RpcId
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.policy.policy import Leg
-from placet.relay.task_reasons import PolicyLevel
+from placet.relay.policy.verdict import HoldingPolicy
 from placet.relay.tenants import CallerKind
 
 HoldKind = Literal["request", "response", "input"]
@@ -94,15 +94,6 @@ class FrozenMessage(Struct, frozen=True, kw_only=True):
         return A2AReply(
             dialect=frame.dialect, operation=frame.operation, document=msgspec.json.decode(self.data)
         )
-
-
-class HoldingPolicy(Struct, frozen=True, kw_only=True):
-    """The policy that holds a message."""
-
-    id: str
-    name: str
-    version: str
-    level: PolicyLevel
 
 
 class Resolution(Struct, frozen=True, kw_only=True, omit_defaults=True):

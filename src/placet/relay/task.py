@@ -19,6 +19,7 @@ from placet.ports.task_store import TaskRow
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, ErrorKind
 from placet.relay.a2a.json_format import Json
+from placet.relay.policy.verdict import HoldingPolicy
 
 IdKind = Literal["task", "context"]
 MAX_FORWARDED_DIGESTS = 500
@@ -26,6 +27,32 @@ MAX_APPROVED_DIGESTS = 5_000
 NOT_ANSWERED = "The agent has not answered yet. Try again later."
 WAITS_FOR_DECISION = "The task waits for a person's decision. Try again later."
 HAS_ENDED = "The task has ended."
+
+
+RelayReason = Literal[
+    "TIMEOUT", "HITL_HELD", "HITL_HELD_AGENT_INPUT_REQUIRED", "HITL_REJECTED", "HITL_EXPIRED"
+]
+"""Why the relay answers for a task, as callers see it in the task's metadata.
+
+The agent did not answer in time and its call continues; a policy holds a message until a person decides; the
+agent's request for input is held; a person rejected the message; or nobody decided in time.
+"""
+REASONS_WITH_POLICY: frozenset[RelayReason] = frozenset({"HITL_HELD", "HITL_REJECTED", "HITL_EXPIRED"})
+NO_POLICY: Mapping[str, None] = {"policy_name": None, "policy_version": None, "policy_level": None}
+
+
+def build_reason_metadata(reason: RelayReason, policy: HoldingPolicy | None = None) -> Json:
+    """Return a task's metadata with this reason. The policy is null if the agent had asked for input."""
+    described = {} if reason not in REASONS_WITH_POLICY else policy.describe() if policy else NO_POLICY
+    return {"relay_reason": reason, **described}
+
+
+def build_streaming_metadata(policy_name: str | None) -> Json:
+    """Return the metadata of a stream whose text is sent when all of it is inspected.
+
+    The name is that of the policy that needs the whole stream.
+    """
+    return {"relay_streaming": "whole", "relay_streaming_policy": policy_name}
 
 
 class TaskStatus(StrEnum):

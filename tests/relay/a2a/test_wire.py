@@ -6,7 +6,6 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.compat.v0_3 import types as types_v03
@@ -39,54 +38,31 @@ from placet.relay.a2a.json_format import (
 )
 from placet.relay.a2a.reply import A2AReply, digest_message, parse_reply
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
-from placet.relay.task_reasons import (
-    HitlHeld,
-    HitlHeldAgentInputRequired,
-    HitlRejected,
-    RelayReason,
-    Timeout,
-    reason_to_metadata,
-)
+from placet.relay.policy.binding import BindingLevel
+from placet.relay.policy.verdict import HoldingPolicy
+from placet.relay.task import RelayReason, build_reason_metadata
 from tests.relay.a2a.status_events import build_status_event, build_status_reply
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KNOWN = sorted(set(STATES.values()) - {"unknown"})
 by_name = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: f"{one.binding} {one.version}")
 
-REASONS: list[tuple[RelayReason, dict[str, Any]]] = [
-    (Timeout(), {"relay_reason": "TIMEOUT"}),
-    (
-        HitlHeld(policy_name="SSN", policy_version="3", policy_level="AGENT"),
-        {"relay_reason": "HITL_HELD", "policy_name": "SSN", "policy_version": "3", "policy_level": "AGENT"},
-    ),
-    (
-        HitlHeldAgentInputRequired(),
-        {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"},
-    ),
-    (
-        HitlRejected(policy_name=None, policy_version=None, policy_level=None),
-        {
-            "relay_reason": "HITL_REJECTED",
-            "policy_name": None,
-            "policy_version": None,
-            "policy_level": None,
-        },
-    ),
+POLICY = HoldingPolicy(id="p", name="SSN", version="3", level=BindingLevel.AGENT)
+NAMED = {"policy_name": "SSN", "policy_version": "3", "policy_level": "AGENT"}
+REASONS: list[tuple[RelayReason, HoldingPolicy | None, dict[str, Any]]] = [
+    ("TIMEOUT", None, {"relay_reason": "TIMEOUT"}),
+    ("HITL_HELD", POLICY, {"relay_reason": "HITL_HELD", **NAMED}),
+    ("HITL_HELD_AGENT_INPUT_REQUIRED", None, {"relay_reason": "HITL_HELD_AGENT_INPUT_REQUIRED"}),
+    ("HITL_REJECTED", None, {"relay_reason": "HITL_REJECTED", **dict.fromkeys(NAMED)}),
+    ("HITL_EXPIRED", POLICY, {"relay_reason": "HITL_EXPIRED", **NAMED}),
 ]
 
 
-@pytest.mark.parametrize(("reason", "metadata"), REASONS)
-def test_a_reason_is_a_typed_union(reason: RelayReason, metadata: dict[str, Any]) -> None:
-    assert reason_to_metadata(reason) == metadata
-    assert msgspec.convert(metadata, RelayReason) == reason
-
-
-@pytest.mark.parametrize(
-    "metadata", [None, {}, {"relay_reason": "OTHER"}, {"relay_reason": "HITL_HELD"}, {"relay_reason": 5}, "x"]
-)
-def test_metadata_without_a_reason_is_refused(metadata: Any) -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(metadata, RelayReason)
+@pytest.mark.parametrize(("reason", "policy", "metadata"), REASONS)
+def test_a_reason_names_its_policy_or_null(
+    reason: RelayReason, policy: HoldingPolicy | None, metadata: dict[str, Any]
+) -> None:
+    assert build_reason_metadata(reason, policy) == metadata
 
 
 def parse_with_sdk(document: dict[str, Any], dialect: Dialect) -> Any:
@@ -107,7 +83,7 @@ def test_built_task_is_valid_for_the_sdk(dialect: Dialect, state: TaskState) -> 
         task_id="t",
         context_id="c",
     )
-    metadata = reason_to_metadata(REASONS[3][0])
+    metadata = build_reason_metadata("HITL_REJECTED")
     built = build_task(
         task_id="t",
         context_id="c",

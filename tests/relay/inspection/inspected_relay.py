@@ -36,8 +36,9 @@ from placet.relay.policy.policy_set import (
     build_policy_record,
     build_revision_record,
 )
+from placet.relay.policy.verdict import get_holding_policy
 from placet.relay.settings import RelaySettings
-from placet.relay.task_reasons import HitlHeld, reason_to_metadata
+from placet.relay.task import build_reason_metadata
 from placet.relay.tenants import PayloadMode
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from tests.relay.a2a.sdk_agent import serve_app
@@ -122,13 +123,7 @@ class MemoryHolder:
         evaluation: Evaluation,
     ) -> dict[str, Any]:
         self.held[exchange.correlation_id] = HeldMessage(leg, exchange, message, evaluation)
-        call, decided_by = exchange.call, evaluation.decided_by
-        assert decided_by is not None
-        reason = HitlHeld(
-            policy_name=decided_by.policy.name,
-            policy_version=decided_by.policy.version,
-            policy_level=decided_by.level.value,
-        )
+        call = exchange.call
         reply = message if isinstance(message, A2AReply) else None
         task_id = reply.task_id if reply is not None else None
         built = build_task(
@@ -137,7 +132,7 @@ class MemoryHolder:
             state="working",
             at=clock.now(),
             dialect=call.dialect,
-            metadata=reason_to_metadata(reason),
+            metadata=build_reason_metadata("HITL_HELD", get_holding_policy(evaluation)),
         )
         return build_task_reply(built, call.operation, call.dialect, call.rpc_id)
 

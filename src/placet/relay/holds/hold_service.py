@@ -53,7 +53,6 @@ from placet.relay.task import (
     apply,
     row_from_task,
 )
-from placet.relay.task_reasons import reason_to_metadata
 from placet.relay.tasks.access import TASK_NOT_FOUND, TaskAccess, TaskOwnedByRelay
 from placet.relay.tasks.relay_tasks import task_view
 from placet.relay.tasks.task_repository import TaskRepository
@@ -422,7 +421,7 @@ class HoldService:
             max_context_bytes=max_context_bytes,
         )
         now = self.now()
-        metadata = reason_to_metadata(new_hold.hold_reason.metadata)
+        metadata = new_hold.hold_reason.metadata
         held = apply(
             task,
             HoldTask(

@@ -22,7 +22,6 @@ from placet.relay.hold import (
     FailHold,
     FinishHold,
     Hold,
-    HoldBody,
     HoldCommand,
     HoldStage,
     RefuseHold,
@@ -38,12 +37,13 @@ from placet.relay.task import (
     FailTask,
     HoldOutcome,
     RefuseTask,
+    RelayReason,
     Task,
     TaskEnding,
     apply,
+    build_reason_metadata,
     row_from_task,
 )
-from placet.relay.task_reasons import HitlExpired, HitlRejected, reason_to_metadata
 from placet.relay.tasks.relay_tasks import TaskWaiters
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
@@ -60,9 +60,9 @@ RESOLUTION_MESSAGES: dict[ResolutionAction, str] = {
     "WITHDRAWN": "The message was withdrawn before a person decided about it.",
 }
 
-ENDING_REASONS: dict[ResolutionAction, type[HitlRejected | HitlExpired]] = {
-    "REJECTED": HitlRejected,
-    "EXPIRED": HitlExpired,
+ENDING_REASONS: dict[ResolutionAction, RelayReason] = {
+    "REJECTED": "HITL_REJECTED",
+    "EXPIRED": "HITL_EXPIRED",
 }
 
 
@@ -234,7 +234,7 @@ class HoldResolver:
                 wake=False,
             )
         message, reason = RESOLUTION_MESSAGES[action], ENDING_REASONS.get(action)
-        metadata = {} if reason is None else build_ending_metadata(hold.body, reason)
+        metadata = {} if reason is None else build_reason_metadata(reason, hold.body.policy)
         ending = TaskEnding(dialect=frame.dialect, failure=message, metadata=metadata)
         return await self._change(
             hold,
@@ -326,19 +326,4 @@ def subscription_from_hold(hold: Hold) -> Subscription:
         source=RegisteredCaller(name=row.source, kind=hold.body.source_kind),
         sink=RegisteredAgent(id=row.sink, tenant=row.tenant, url=""),
         tenant=row.tenant,
-    )
-
-
-def build_ending_metadata(body: HoldBody, reason: type[HitlRejected | HitlExpired]) -> dict[str, Any]:
-    """Return the task metadata of a message that was not approved.
-
-    It names no policy if the agent asked for input.
-    """
-    policy = body.policy
-    return reason_to_metadata(
-        reason(
-            policy_name=None if policy is None else policy.name,
-            policy_version=None if policy is None else policy.version,
-            policy_level=None if policy is None else policy.level,
-        )
     )

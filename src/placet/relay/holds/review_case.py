@@ -13,16 +13,17 @@ from placet.desk.draft import CaseDraft
 from placet.ports.detector import Scannable
 from placet.ports.identity import Principal
 from placet.relay.a2a.call import A2ACall
-from placet.relay.a2a.json_format import get_parts
+from placet.relay.a2a.json_format import Json, get_parts
 from placet.relay.a2a.reply import A2AReply, digest_message
 from placet.relay.a2a.text_extraction import TextPiece, UnreadableContent, decode_file_bytes
 from placet.relay.a2a.text_normalization import normalize_text
 from placet.relay.exchange import Exchange
-from placet.relay.hold import FrozenMessage, HoldingPolicy, HoldKind
+from placet.relay.hold import FrozenMessage, HoldKind
 from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import PolicyAction
-from placet.relay.task_reasons import HitlHeld, HitlHeldAgentInputRequired, RelayReason
+from placet.relay.policy.verdict import HoldingPolicy, get_holding_policy
+from placet.relay.task import build_reason_metadata
 from placet.relay.tenants import Subscription
 from placet.reviews.held_messages.declaration import HELD_MESSAGES
 from placet.text.characters import replace_unstorable
@@ -241,15 +242,11 @@ class HoldReason(Struct, frozen=True, kw_only=True):
     unreadable_paths: tuple[str, ...] = ()
 
     @property
-    def metadata(self) -> RelayReason:
+    def metadata(self) -> Json:
         """Return the metadata of the task that the caller gets."""
         if self.policy is None:
-            return HitlHeldAgentInputRequired()
-        return HitlHeld(
-            policy_name=self.policy.name,
-            policy_version=self.policy.version,
-            policy_level=self.policy.level,
-        )
+            return build_reason_metadata("HITL_HELD_AGENT_INPUT_REQUIRED")
+        return build_reason_metadata("HITL_HELD", self.policy)
 
     @property
     def content(self) -> str | None:
@@ -275,15 +272,12 @@ def hold_reason_from_evaluation(evaluation: Evaluation, released_events: int = 0
 
     `released_events` is the number of events of a held stream that the caller has got before.
     """
-    applied = evaluation.decided_by
-    if applied is None:
+    policy = get_holding_policy(evaluation)
+    if policy is None:
         raise ValueError("No policy decided this evaluation, so the message cannot be held.")
-    policy = applied.policy
     released = f"The caller has already got {released_events} events of the stream."
     return HoldReason(
-        policy=HoldingPolicy(
-            id=policy.policy_id, name=policy.name, version=policy.version, level=applied.level.value
-        ),
+        policy=policy,
         findings=evaluation.findings,
         unchecked=tuple(f"{one.applied.policy.name}: {one.reason}" for one in evaluation.unchecked),
         reason=evaluation.reason if not released_events else f"{evaluation.reason} {released}",

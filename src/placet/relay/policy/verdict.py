@@ -5,7 +5,36 @@ from msgspec import Struct
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
+from placet.relay.policy.binding import BindingLevel
 from placet.relay.policy.evaluation import Evaluation, Outcome
+
+
+class HoldingPolicy(Struct, frozen=True, kw_only=True):
+    """The policy that decided about a message, as holds store it and callers see it."""
+
+    id: str
+    name: str
+    version: str
+    level: BindingLevel
+
+    def describe(self) -> dict[str, str]:
+        """Return what callers see of the policy."""
+        return {
+            "policy_name": self.name,
+            "policy_version": self.version,
+            "policy_level": self.level.value,
+        }
+
+
+def get_holding_policy(evaluation: Evaluation) -> HoldingPolicy | None:
+    """Return the policy that decided an evaluation, or None."""
+    if evaluation.decided_by is None:
+        return None
+    policy = evaluation.decided_by.policy
+    return HoldingPolicy(
+        id=policy.policy_id, name=policy.name, version=policy.version, level=evaluation.decided_by.level
+    )
+
 
 PASS_EVALUATION = Evaluation(outcome=Outcome.PASS)
 
@@ -26,18 +55,10 @@ class PolicyVerdict(Struct, frozen=True, kw_only=True):
 
     def build_refusal(self) -> A2AError:
         """Return the error for the caller. It names the policy, but not what matched."""
-        applied = self.evaluation.decided_by
-        if applied is None:
+        policy = get_holding_policy(self.evaluation)
+        if policy is None:
             return A2AError("refused", "A policy blocked this message.")
-        return A2AError(
-            "refused",
-            f"A policy blocked this message: {applied.policy.name}.",
-            data={
-                "policy_name": applied.policy.name,
-                "policy_version": applied.policy.version,
-                "policy_level": applied.level.value,
-            },
-        )
+        return A2AError("refused", f"A policy blocked this message: {policy.name}.", data=policy.describe())
 
 
 PASS = PolicyVerdict()

@@ -26,7 +26,7 @@ from placet.relay.inspection.stream_window import ReleasedEvent, StreamWindow
 from placet.relay.policy.finding import Finding, cut_findings, mask_text
 from placet.relay.policy.text_joining import is_content
 from placet.relay.runtime.call_handler import CallHandler
-from placet.relay.task_reasons import build_streaming_metadata
+from placet.relay.task import build_streaming_metadata
 from placet.relay.upstream.agent_client import IdleTimeout, read_chunk
 from placet.relay.upstream.connection import UpstreamResponse
 

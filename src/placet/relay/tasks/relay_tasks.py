@@ -25,8 +25,15 @@ from placet.relay.a2a.json_format import (
     translate_task,
 )
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.task import HAS_ENDED, NOT_ANSWERED, WAITS_FOR_DECISION, Task, TaskEnding, TaskStatus
-from placet.relay.task_reasons import Timeout, reason_to_metadata
+from placet.relay.task import (
+    HAS_ENDED,
+    NOT_ANSWERED,
+    WAITS_FOR_DECISION,
+    Task,
+    TaskEnding,
+    TaskStatus,
+    build_reason_metadata,
+)
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import Subscription
 
@@ -45,7 +52,7 @@ def task_view(task: Task, dialect: Dialect, now: datetime) -> Json:
         status_message = _build_status_message(task, TaskEnding(dialect=dialect, failure=ABANDONED), dialect)
         return _build_task(task, "failed", task.until or at, dialect, status_message=status_message)
     if ending is None:
-        metadata = task.hold_metadata if task.status is TaskStatus.HELD else reason_to_metadata(Timeout())
+        metadata = task.hold_metadata if task.status is TaskStatus.HELD else build_reason_metadata("TIMEOUT")
         return _build_task(task, "working", at, dialect, metadata=metadata)
     if ending.task is not None:
         return translate_task(ending.task, ending.dialect, dialect)

@@ -15,9 +15,11 @@ from placet.http.route import HttpApi
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStore
 from placet.protocol.poll import RespondedBy
 from placet.protocol.timestamp import Timestamp
-from placet.relay.hold import DetectionSource, HoldingPolicy, Resolution
+from placet.relay.hold import DetectionSource, Resolution
 from placet.relay.holds.resolution import HoldResolver
+from placet.relay.policy.binding import BindingLevel
 from placet.relay.policy.policy import Leg
+from placet.relay.policy.verdict import HoldingPolicy
 from placet.relay.route_addresses import OPERATIONS
 from placet.relay.tenants import CallerKind
 from placet.relay.transports.admin_api.access import RelayRequest, RelayRouteGroup, check_period
@@ -87,7 +89,7 @@ class ApprovalView(Struct, frozen=True, kw_only=True, rename="camel"):
     sink_agent_id: str
     policy_name: str | None
     policy_version: str | None
-    policy_level: Literal["TENANT", "AGENT", "SUBSCRIPTION"] | None
+    policy_level: BindingLevel | None
     matched_content: Annotated[str | None, Meta(description="The text that matched the policy.")]
     leg: Literal["requestFromSource", "requestToSink", "responseFromSink", "responseToSource"]
     summary: str
