@@ -10,6 +10,7 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.exchange import Exchange
+from placet.relay.inspection.policy_inspector import PolicyInspector
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
 from placet.relay.policy.verdict import PASS, UNWATCHED, PolicyVerdict
@@ -41,8 +42,11 @@ class MemoryTaskRepository:
                 self._tasks[row.tenant, row.agent, row.kind, row.id] = task_from_row(row)
 
 
-class PassthroughInspector:
-    """A `MessageInspector` that passes everything."""
+class PassthroughInspector(PolicyInspector):
+    """An inspector that passes everything."""
+
+    def __init__(self) -> None:
+        """There are no policies."""
 
     def has_policies(self, leg: Leg, subscription: Subscription) -> bool:
         return False

@@ -12,7 +12,7 @@ from placet.http.listening import bind
 from placet.ports.identity import Principal
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.bootstrap import build_relay_app
-from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
+from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
 from placet.relay.push import PushOutbox, PushProxy, SecretBox, WebhookRepository
 from placet.relay.registry import LiveRegistry, snapshot_from_settings
 from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
@@ -54,7 +54,7 @@ def build_app(
     settings: RelaySettings,
     *,
     public_url: str,
-    inspector: MessageInspector,
+    inspector: PolicyInspector,
     audit_log: AuditLog,
     tasks: TaskRepository | None = None,
     authenticate: Callable[[Any], Awaitable[Principal]] = authenticate_as_acme,

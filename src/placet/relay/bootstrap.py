@@ -22,9 +22,8 @@ from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.holds.review_case import build_case_owner
-from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
-from placet.relay.inspection.policy_inspector import PolicyInspector
+from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import load_replay_detectors
 from placet.relay.policy.policy import Policy
@@ -349,7 +348,7 @@ def build_relay_app(
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
     registry: LiveRegistry,
-    inspector: MessageInspector,
+    inspector: PolicyInspector,
     audit_log: AuditLog,
     tasks: TaskRepository,
     availability: AgentAvailability,

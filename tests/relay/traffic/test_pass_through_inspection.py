@@ -15,6 +15,7 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.exchange import Exchange
+from placet.relay.inspection.policy_inspector import PolicyInspector
 from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import MESSAGE_LEGS, Leg
@@ -40,7 +41,7 @@ CALL = {
 Say = Callable[[Leg, A2ACall | A2AReply], PolicyVerdict]
 
 
-class RecordingInspector:
+class RecordingInspector(PolicyInspector):
     """An inspector that notes what it is asked and says what a test wants."""
 
     def __init__(self) -> None:

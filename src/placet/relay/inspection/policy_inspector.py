@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Operation
 from placet.relay.a2a.errors import A2AError
+from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.stream_merging import merge_events
 from placet.relay.a2a.text_extraction import TextPiece, UnreadableContent
@@ -20,7 +22,6 @@ from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.stream_plan import INSPECT_EVENTS, StreamPlan, combine_plans
 from placet.relay.exchange import Exchange
 from placet.relay.inspection.detection_events import build_detection_events
-from placet.relay.inspection.message_inspector import MessageHolder
 from placet.relay.inspection.policy_cache import PolicyCache
 from placet.relay.inspection.stream_texts import group_stream_texts
 from placet.relay.policy.evaluation import (
@@ -98,8 +99,42 @@ class EarlierTexts:
         self._tails.pop(key, None)
 
 
+class MessageHolder(Protocol):
+    """Holds messages until a person decides."""
+
+    async def hold(
+        self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> Json:
+        """Store a hold. Return the response for the caller: a task to wait for.
+
+        The findings refer to the texts of the message; a stream is one merged response. Raises A2AError if
+        the message cannot be held.
+        """
+        ...
+
+    async def hold_input_request(self, exchange: Exchange, reply: A2AReply) -> Json | None:
+        """Hold a response, event or notification in which the agent asks for input, as `hold` does.
+
+        Return None if the request for input goes to the caller.
+        """
+        ...
+
+    async def list_approved(self, exchange: Exchange, message: A2ACall | A2AReply) -> frozenset[str]:
+        """Return the digests of the texts, files and matches that a person has approved in this task.
+
+        Approved texts are not held again in `history` or on a later leg. Other findings still count.
+        """
+        ...
+
+    async def report_observed(
+        self, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> None:
+        """Report what policies found in a stream that was only observed. The caller has got it."""
+        ...
+
+
 class PolicyInspector:
-    """The `MessageInspector` that applies policies."""
+    """Inspects every message. An exception ends the exchange, so a failure never passes a message."""
 
     def __init__(
         self,
@@ -124,7 +159,7 @@ class PolicyInspector:
         return self._strictest(leg, subscription) is not None
 
     def plan_stream(self, subscription: Subscription) -> StreamPlan:
-        """See `MessageInspector`."""
+        """Return how a stream is inspected: event by event, behind a window, or whole."""
         if self._policy_cache.find(subscription.tenant) is None:
             return StreamPlan(mode="whole")
         plan = INSPECT_EVENTS
@@ -150,7 +185,10 @@ class PolicyInspector:
     async def inspect_window(
         self, subscription: Subscription, texts: Sequence[Scannable]
     ) -> Sequence[Finding] | None:
-        """See `MessageInspector`."""
+        """Return the findings of policies that mask, hold or block responses. None if a check failed.
+
+        This does not record the findings: the whole stream is inspected again when it has ended.
+        """
         findings: list[Finding] = []
         source, sink = subscription.source.name, subscription.sink.id
         for leg in _RESPONSE_LEGS:
@@ -173,7 +211,7 @@ class PolicyInspector:
     def inspect_quickly(
         self, leg: Leg, subscription: Subscription, message: A2ACall | A2AReply
     ) -> PolicyVerdict | None:
-        """See `MessageInspector`."""
+        """Return the verdict if it needs no waiting, as for most messages; None also after any failure."""
         evaluator = self._policy_cache.find(subscription.tenant)
         if evaluator is None:
             return None
@@ -183,7 +221,7 @@ class PolicyInspector:
         return None if verdict is PASS and self._may_continue(leg, subscription, message) else verdict
 
     async def inspect(self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply) -> PolicyVerdict:
-        """See `MessageInspector`."""
+        """Return the verdict about a message: a call, a reply, or one event of a stream."""
         pieces = message.pieces()
         members = [get_text_group(piece.path) for piece in pieces] if len(pieces) > 1 else []
         unreadable = message.unreadable_content()
@@ -226,7 +264,10 @@ class PolicyInspector:
     async def is_stream_clean(
         self, exchange: Exchange, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
     ) -> bool:
-        """See `MessageInspector`."""
+        """Return whether no policy finds anything on the response legs in a stream with these texts.
+
+        False if a check fails. This records nothing.
+        """
         if any(reply.unreadable_content() for reply in replies):
             return False
         subscription = exchange.subscription
@@ -246,7 +287,7 @@ class PolicyInspector:
         return True
 
     async def observe_stream(self, exchange: Exchange, replies: Sequence[A2AReply]) -> None:
-        """See `MessageInspector`."""
+        """Record what policies find on the response legs in a stream that the caller has got."""
         pieces_by_event = [reply.pieces() for reply in replies]
         for leg in _RESPONSE_LEGS:
             message, evaluation = await self._evaluate_stream(leg, exchange, replies, pieces_by_event)

@@ -33,7 +33,7 @@ from placet.relay.exchange import (
     pass_request,
     relay_call,
 )
-from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
+from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
 from placet.relay.push import CONFIG_CARRYING_OPERATIONS, PushOutbox, PushProxy
@@ -76,7 +76,7 @@ class CallHandler:
         upstream: AgentClient,
         directory: AgentCardCache,
         access: TaskAccess,
-        inspector: MessageInspector,
+        inspector: PolicyInspector,
         limits: RelayLimits,
         pushes: PushProxy,
         outbox: PushOutbox,

@@ -32,7 +32,7 @@ from placet.relay.exchange import (
     pass_card,
     pass_reply,
 )
-from placet.relay.inspection.message_inspector import MessageHolder, MessageInspector
+from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
 from placet.relay.policy.verdict import UNWATCHED, PolicyVerdict
 from placet.relay.push import PushProxy, is_config_operation
 from placet.relay.runtime.background_calls import EarlyReturns
@@ -81,7 +81,7 @@ class EffectPerformer:
         *,
         access: TaskAccess,
         directory: AgentCardCache,
-        inspector: MessageInspector,
+        inspector: PolicyInspector,
         pushes: PushProxy,
         relay_tasks: RelayTasks,
         early_returns: EarlyReturns,
