@@ -1,7 +1,7 @@
 """Fakes of the relay's parts: tasks in memory, and an inspector that passes everything."""
 
 from collections.abc import Iterable, Sequence
-from typing import Unpack
+from typing import Any
 
 from placet.ports.detector import Scannable
 from placet.ports.task_store import TaskKey, TaskRow
@@ -11,16 +11,17 @@ from placet.relay.a2a.text_extraction import TextPiece
 from placet.relay.detectors.stream_plan import StreamPlan
 from placet.relay.exchange import Exchange
 from placet.relay.inspection.policy_inspector import PolicyInspector
+from placet.relay.policy.evaluation import Evaluation
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import Leg
 from placet.relay.policy.verdict import PASS, UNWATCHED, PolicyVerdict
 from placet.relay.task import IdKind, Task, task_from_row
-from placet.relay.tasks.task_repository import TaskWriteOptions
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import Subscription
 
 
-class MemoryTaskRepository:
-    """A `TaskRepository` in memory."""
+class MemoryTaskRepository(TaskRepository):
+    """Tasks in memory, without a queue."""
 
     def __init__(self) -> None:
         self._tasks: dict[TaskKey, Task] = {}
@@ -29,7 +30,7 @@ class MemoryTaskRepository:
         return self._tasks.get((tenant, agent, kind, id))
 
     async def write(
-        self, tenant: str, agent: str, kind: IdKind, task: Task, **options: Unpack[TaskWriteOptions]
+        self, tenant: str, agent: str, kind: IdKind, task: Task, *, at_once: bool = False, call: Any = None
     ) -> None:
         self._tasks[tenant, agent, kind, task.id] = task
 
@@ -79,3 +80,33 @@ class PassthroughInspector(PolicyInspector):
         self, leg: Leg, exchange: Exchange, replies: Sequence[A2AReply]
     ) -> PolicyVerdict:
         return PASS
+
+
+class NoHeldTasks:
+    """The `HeldTasks` of a relay without holds."""
+
+    async def withdraw(self, subscription: Subscription, task: Task) -> Task:
+        raise AssertionError("no task is held")
+
+    async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
+        return []
+
+
+class RefusingHolder:
+    """A `MessageHolder` that holds nothing: messages are refused, and agents' questions go to the caller."""
+
+    async def hold(
+        self, leg: Leg, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> dict[str, Any]:
+        raise PolicyVerdict(evaluation=evaluation).build_refusal()
+
+    async def hold_input_request(self, exchange: Exchange, reply: A2AReply) -> None:
+        return None
+
+    async def list_approved(self, exchange: Exchange, message: A2ACall | A2AReply) -> frozenset[str]:
+        return frozenset()
+
+    async def report_observed(
+        self, exchange: Exchange, message: A2ACall | A2AReply, evaluation: Evaluation
+    ) -> None:
+        raise AssertionError("no stream is observed")

@@ -20,7 +20,7 @@ from placet.relay.tasks.relay_tasks import RelayTasks, TaskWaiters
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.transports.http import RelayApp
 from placet.relay.upstream.agent_client import AgentAvailability
-from tests.relay.fakes import MemoryTaskRepository
+from tests.relay.fakes import MemoryTaskRepository, NoHeldTasks, RefusingHolder
 
 
 async def authenticate_as_acme(scope: Any) -> Principal:
@@ -73,9 +73,9 @@ def build_app(
         read_body=read_limited_body,
         push_proxy=PushProxy(webhooks, check=allow_any_url),
         outbox=PushOutbox(store, now=clock.now, wake=lambda: None),
-        relay_tasks=RelayTasks(tasks, clock.now),
+        relay_tasks=RelayTasks(tasks, clock.now, held_tasks=NoHeldTasks()),
         waiters=TaskWaiters(tasks),
-        holds=holds,
+        holds=holds or RefusingHolder(),
         now=clock.now,
         monotonic=clock.monotonic,
         registry=LiveRegistry(snapshot_from_settings(settings, {})),

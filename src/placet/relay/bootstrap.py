@@ -35,7 +35,7 @@ from placet.relay.runtime.resumption import HeldMessageForwarder, HoldResumer, R
 from placet.relay.settings import RelaySettings, limits_from_settings, parse_networks
 from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskWaiters
-from placet.relay.tasks.task_repository import StoredTaskRepository, TaskRepository
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.transports.admin_api.access import RelayAccess
 from placet.relay.transports.admin_api.approvals import ApprovalApi, approvals
 from placet.relay.transports.admin_api.audit import AuditApi, TenantApi
@@ -98,9 +98,7 @@ class Relay:
         self.policy_cache = PolicyCache(self.policy_repository, self.detectors)
         self.push_proxy = PushProxy(_build_webhook_repository(dependencies), dependencies.check_push)
         self.push_outbox = PushOutbox(dependencies.store, now=dependencies.now, wake=dependencies.wake_outbox)
-        self.tasks = StoredTaskRepository(
-            dependencies.store, now=dependencies.now, queue=self.audit_log.queue
-        )
+        self.tasks = TaskRepository(dependencies.store, now=dependencies.now, queue=self.audit_log.queue)
         self.hold_service = self._build_hold_service()
         self.waiters = TaskWaiters(self.tasks)
         self.resolver = self._build_resolver()
@@ -344,7 +342,7 @@ def build_relay_app(
     outbox: PushOutbox,
     relay_tasks: RelayTasks,
     waiters: TaskWaiters,
-    holds: MessageHolder | None,
+    holds: MessageHolder,
     now: Callable[[], datetime],
     monotonic: Callable[[], float],
     registry: LiveRegistry,

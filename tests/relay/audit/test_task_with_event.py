@@ -24,7 +24,7 @@ from placet.relay.exchange import CallWrites, Exchange, TaskHandle
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
 from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
 from placet.relay.tasks.access import TaskAccess
-from placet.relay.tasks.task_repository import StoredTaskRepository
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.write_queue import MAX_RETRY_AFTER, WriteQueue
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.clock import FakeClock
@@ -73,13 +73,13 @@ class FaultyRelay:
         self.store = FaultyStore()
         self.clock = FakeClock()
         self.audit_log = AuditLog(self.store, now=self.clock)
-        self.tasks = StoredTaskRepository(self.store, now=self.clock, queue=self.audit_log.queue)
+        self.tasks = TaskRepository(self.store, now=self.clock, queue=self.audit_log.queue)
         self.access = TaskAccess(self.tasks)
         self.recorder = CallRecorder(self.audit_log)
 
-    def reopen(self) -> StoredTaskRepository:
+    def reopen(self) -> TaskRepository:
         """Return the tasks as a process sees them that starts now."""
-        return StoredTaskRepository(self.store, now=self.clock, queue=WriteQueue(self.store))
+        return TaskRepository(self.store, now=self.clock, queue=WriteQueue(self.store))
 
     async def answer(self, name: str) -> tuple[Exchange, CallOutcome]:
         """A call whose agent has answered with a task of this name, before the call is recorded."""

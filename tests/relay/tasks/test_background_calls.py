@@ -18,10 +18,11 @@ from placet.relay.runtime import background_calls
 from placet.relay.runtime.background_calls import LEASE, BackgroundCalls
 from placet.relay.task import Task, TaskStatus
 from placet.relay.tasks.relay_tasks import ABANDONED, RelayTasks
-from placet.relay.tasks.task_repository import StoredTaskRepository
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.tenants import RegisteredAgent, RegisteredCaller, Subscription
 from placet.relay.write_queue import WriteQueue
 from placet.testing.clock import FakeClock
+from tests.relay.fakes import NoHeldTasks
 
 pytestmark = pytest.mark.anyio
 
@@ -44,8 +45,8 @@ class BackgroundCallKit:
     def __init__(self) -> None:
         self.clock = FakeClock()
         store = open_memory_store()
-        self.repository = StoredTaskRepository(store, now=self.clock, queue=WriteQueue(store))
-        self.own = RelayTasks(self.repository, self.clock)
+        self.repository = TaskRepository(store, now=self.clock, queue=WriteQueue(store))
+        self.own = RelayTasks(self.repository, self.clock, held_tasks=NoHeldTasks())
         self.calls = BackgroundCalls(self.repository, self.clock)
         self.job: asyncio.Future[A2AReply | None] = asyncio.get_running_loop().create_future()
 

@@ -13,7 +13,7 @@ from placet.ports.row_validation import MAX_TEXT_LENGTH
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError
 from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
-from placet.relay.tasks.task_repository import StoredTaskRepository
+from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.write_queue import WriteQueue
 from placet.stores.sqlite import group_commit
 from placet.stores.sqlite.connection import connect_reader, connect_writer
@@ -48,8 +48,8 @@ async def store(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Sq
 
 
 @pytest.fixture
-async def repository(store: SqliteStore) -> AsyncIterator[StoredTaskRepository]:
-    found = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store))
+async def repository(store: SqliteStore) -> AsyncIterator[TaskRepository]:
+    found = TaskRepository(store, now=clock.now, queue=WriteQueue(store))
     yield found
     await found.aclose()
 
@@ -71,7 +71,7 @@ async def wait_until_stored(path: Path, count: int) -> list[str]:
     return list_stored_ids(path)
 
 
-async def find_task(repository: StoredTaskRepository, id: str) -> Task:
+async def find_task(repository: TaskRepository, id: str) -> Task:
     """An entry that the relay tells of itself, but for the time since when it does."""
     found = await repository.find("acme", "clerk", "task", id)
     assert found is not None
@@ -79,18 +79,14 @@ async def find_task(repository: StoredTaskRepository, id: str) -> Task:
     return replace(found, since=None)
 
 
-async def test_task_is_readable_at_once_and_stored_later(
-    repository: StoredTaskRepository, path: Path
-) -> None:
+async def test_task_is_readable_at_once_and_stored_later(repository: TaskRepository, path: Path) -> None:
     for number in range(300):
         await repository.write("acme", "clerk", "task", build_task(f"task {number}"))
     assert await repository.find("acme", "clerk", "task", "task 299") == build_task("task 299")
     assert await wait_until_stored(path, 300) == [f"task {number}" for number in range(300)]
 
 
-async def test_what_was_written_is_known_after_a_restart(
-    repository: StoredTaskRepository, path: Path
-) -> None:
+async def test_what_was_written_is_known_after_a_restart(repository: TaskRepository, path: Path) -> None:
     full = replace(
         build_task("one"),
         status=TaskStatus.ENDED,
@@ -102,12 +98,12 @@ async def test_what_was_written_is_known_after_a_restart(
     await repository.write("acme", "clerk", "task", full)
     await repository.aclose()
     again = await SqliteStore.open(path)
-    assert await find_task(StoredTaskRepository(again, now=clock.now, queue=WriteQueue(again)), "one") == full
+    assert await find_task(TaskRepository(again, now=clock.now, queue=WriteQueue(again)), "one") == full
     await again.aclose()
 
 
 async def test_names_of_different_tenants_agents_and_kinds_are_different(
-    repository: StoredTaskRepository,
+    repository: TaskRepository,
 ) -> None:
     await repository.write("acme", "clerk", "task", build_task("one"))
     for flushed in (False, True):
@@ -118,26 +114,24 @@ async def test_names_of_different_tenants_agents_and_kinds_are_different(
         await repository.flush()
 
 
-async def test_write_at_once_also_stores_earlier_tasks(repository: StoredTaskRepository, path: Path) -> None:
+async def test_write_at_once_also_stores_earlier_tasks(repository: TaskRepository, path: Path) -> None:
     await repository.write("acme", "clerk", "task", build_task("task"))
     await repository.write("acme", "clerk", "context", build_task("talk"), at_once=True)
     assert list_stored_ids(path) == ["task", "talk"]
 
 
-async def test_last_write_of_a_task_wins(
-    repository: StoredTaskRepository, store: SqliteStore, path: Path
-) -> None:
+async def test_last_write_of_a_task_wins(repository: TaskRepository, store: SqliteStore, path: Path) -> None:
     for upstream in (None, "theirs"):
         await repository.write("acme", "clerk", "task", build_task("one", upstream_id=upstream))
     await repository.flush()
     assert list_stored_ids(path) == ["one"]
-    fresh = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store))
+    fresh = TaskRepository(store, now=clock.now, queue=WriteQueue(store))
     for known in (repository, fresh):
         assert await known.find("acme", "clerk", "task", "one") == build_task("one")
 
 
 async def test_cache_is_bounded_and_reads_evicted_tasks_again(store: SqliteStore) -> None:
-    small = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store), cache_bytes=2_000)
+    small = TaskRepository(store, now=clock.now, queue=WriteQueue(store), cache_bytes=2_000)
     for number in range(50):
         await small.write("acme", "clerk", "task", build_task(f"task {number}"))
     await small.flush()
@@ -147,14 +141,14 @@ async def test_cache_is_bounded_and_reads_evicted_tasks_again(store: SqliteStore
 
 
 async def test_task_written_by_another_process_is_read(
-    repository: StoredTaskRepository, store: SqliteStore, path: Path
+    repository: TaskRepository, store: SqliteStore, path: Path
 ) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     store.add_change_listener(heard.put_nowait)
     await repository.write("acme", "clerk", "task", build_task("one"))
     await repository.flush()
     other = await SqliteStore.open(path)
-    elsewhere = StoredTaskRepository(other, now=clock.now, queue=WriteQueue(other))
+    elsewhere = TaskRepository(other, now=clock.now, queue=WriteQueue(other))
     changed = replace(build_task("one"), status=TaskStatus.ENDED, ending=ENDED)
     await elsewhere.write("acme", "clerk", "task", changed, at_once=True)
     async with asyncio.timeout(PATIENCE_S):
@@ -165,7 +159,7 @@ async def test_task_written_by_another_process_is_read(
 
 
 async def test_task_written_with_a_hold_replaces_the_cached_one(
-    repository: StoredTaskRepository, store: SqliteStore
+    repository: TaskRepository, store: SqliteStore
 ) -> None:
     await repository.write("acme", "clerk", "task", build_task("one"))
     masked = replace(build_task("one"), approved=("digest",))
@@ -174,13 +168,11 @@ async def test_task_written_with_a_hold_replaces_the_cached_one(
     repository.adopt(rows)
     assert await repository.find("acme", "clerk", "task", "one") == masked
     await repository.flush()
-    fresh = StoredTaskRepository(store, now=clock.now, queue=WriteQueue(store))
+    fresh = TaskRepository(store, now=clock.now, queue=WriteQueue(store))
     assert await fresh.find("acme", "clerk", "task", "one") == masked
 
 
-async def test_failing_disk_refuses_new_tasks_and_loses_none(
-    repository: StoredTaskRepository, path: Path
-) -> None:
+async def test_failing_disk_refuses_new_tasks_and_loses_none(repository: TaskRepository, path: Path) -> None:
     rival = apsw.Connection(str(path))
     rival.execute("BEGIN IMMEDIATE")
     await repository.write("acme", "clerk", "task", build_task("task"))
@@ -194,7 +186,7 @@ async def test_failing_disk_refuses_new_tasks_and_loses_none(
 
 
 @pytest.mark.parametrize("id", ["a\ud800b", "n" * (MAX_TEXT_LENGTH + 1)])
-async def test_unstorable_task_id_is_refused(repository: StoredTaskRepository, path: Path, id: str) -> None:
+async def test_unstorable_task_id_is_refused(repository: TaskRepository, path: Path, id: str) -> None:
     assert await repository.find("acme", "clerk", "task", id) is None
     with pytest.raises(A2AError) as refusal:
         await repository.write("acme", "clerk", "task", build_task(id))

@@ -82,7 +82,7 @@ class CallHandler:
         outbox: PushOutbox,
         relay_tasks: RelayTasks,
         waiters: TaskWaiters,
-        holds: MessageHolder | None,
+        holds: MessageHolder,
         now: Callable[[], datetime],
     ) -> None:
         self.upstream = upstream

@@ -85,7 +85,7 @@ class EffectPerformer:
         pushes: PushProxy,
         relay_tasks: RelayTasks,
         early_returns: EarlyReturns,
-        holds: MessageHolder | None,
+        holds: MessageHolder,
     ) -> None:
         self._access = access
         self._directory = directory
@@ -136,21 +136,17 @@ class EffectPerformer:
         return await self._guard(exchange, self._inspector.inspect_stream(effect.leg, exchange, replies))
 
     async def _hold_message(self, exchange: Exchange, effect: HoldMessage) -> Json:
-        if self._holds is None:
-            raise effect.verdict.build_refusal()
         message, evaluation = await self._recognize(exchange, effect.message), effect.verdict.evaluation
         return await self._guard(exchange, self._holds.hold(effect.leg, exchange, message, evaluation))
 
     async def _hold_question(self, exchange: Exchange, effect: HoldQuestion) -> Json | None:
-        if self._holds is None:
-            return None
         reply = await self.recognize_forwarded(exchange, effect.reply)
         return await self._guard(exchange, self._holds.hold_input_request(exchange, reply))
 
     async def _hold_listed_questions(self, exchange: Exchange, effect: HoldListedQuestions) -> None:
         """Hold the questions in a task list, as if the caller had fetched each task that asks for input."""
         subscription, dialect = exchange.subscription, effect.reply.dialect
-        if self._holds is None or subscription.sink.input_required != "hold":
+        if subscription.sink.input_required != "hold":
             return
         for document in effect.reply.tasks:
             task_id = document.get("id")

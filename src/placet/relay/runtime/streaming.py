@@ -337,7 +337,7 @@ class _EventProcessor:
 
     async def _process_unparsed(self, data: bytes) -> bytes:
         """Return whole events unchanged after checking their ids, unless the agent may request input."""
-        is_parsed = self._calls.relay_tasks.can_hold and may_ask_for_input(data)
+        is_parsed = may_ask_for_input(data)
         call = self._exchange.call
         if not is_parsed and not call.dialect.rpc:
             return data

@@ -113,17 +113,10 @@ class HeldTasks(Protocol):
 class RelayTasks:
     """Answers calls about these tasks."""
 
-    def __init__(
-        self, tasks: TaskRepository, now: Callable[[], datetime], *, held_tasks: HeldTasks | None = None
-    ) -> None:
+    def __init__(self, tasks: TaskRepository, now: Callable[[], datetime], *, held_tasks: HeldTasks) -> None:
         self._tasks = tasks
         self._now = now
         self._held_tasks = held_tasks
-
-    @property
-    def can_hold(self) -> bool:
-        """Whether messages may be held."""
-        return self._held_tasks is not None
 
     async def answer(self, subscription: Subscription, call: A2ACall, task: Task) -> Json:
         """Return the response to a call about a task. Raises A2AError if the operation is not possible."""
@@ -145,7 +138,7 @@ class RelayTasks:
     async def _cancel(self, subscription: Subscription, task: Task) -> Task:
         if self._has_ended(task):
             raise A2AError("not_cancelable", HAS_ENDED)
-        if not task.is_held or self._held_tasks is None:
+        if not task.is_held:
             raise A2AError("not_cancelable", NOT_ANSWERED)
         return await self._held_tasks.withdraw(subscription, task)
 
@@ -158,7 +151,7 @@ class RelayTasks:
 
     async def list_relay_only_tasks(self, subscription: Subscription) -> Sequence[Task]:
         """Return some of the caller's tasks that are or were held and that the agent does not know."""
-        return [] if self._held_tasks is None else await self._held_tasks.list_relay_only_tasks(subscription)
+        return await self._held_tasks.list_relay_only_tasks(subscription)
 
 
 def may_ask_for_input(data: bytes) -> bool:
@@ -200,8 +193,7 @@ async def _build_listed_view(
         return listed
     task = await relay_tasks.find(subscription, task_id)
     if task is None or not task.is_kept_by_relay:
-        holds_input_requests = relay_tasks.can_hold and subscription.sink.input_required == "hold"
-        return _hide_input_request(listed) if holds_input_requests else listed
+        return _hide_input_request(listed) if subscription.sink.input_required == "hold" else listed
     return relay_tasks.view(call.dialect, task)
 
 

@@ -10,7 +10,6 @@ before a message in it is forwarded: callers may name new contexts, so another c
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Protocol, TypedDict, Unpack
 
 from placet.errors import Unavailable
 from placet.ports.relay_store import RelayStore
@@ -26,42 +25,8 @@ OVERHEAD_BYTES = 500  # a key and a task of the cache without the body, roughly
 BUSY = "The relay cannot store tasks at the moment. Try again later."
 
 
-class TaskWriteOptions(TypedDict, total=False):
-    """How a task is written; see `TaskRepository.write`."""
-
-    at_once: bool
-    call: CallWrites | None
-
-
-class TaskRepository(Protocol):
+class TaskRepository:
     """Stores tasks and contexts by tenant, agent and id."""
-
-    async def find(self, tenant: str, agent: str, kind: IdKind, id: str) -> Task | None:
-        """Return the task or context with this id, or None if it does not exist."""
-        ...
-
-    async def write(
-        self, tenant: str, agent: str, kind: IdKind, task: Task, **options: Unpack[TaskWriteOptions]
-    ) -> None:
-        """Save a task in the place of an earlier one with its id. `find` returns it at once.
-
-        The row is written a moment later; with `call`, in the transaction of the audit event of that call.
-        With `at_once`, the method returns when the row is on disk. It does not wait for a row whose call has
-        no event yet. Raises A2AError if the id cannot be stored, or if the store is unavailable.
-        """
-        ...
-
-    async def flush(self) -> None:
-        """Return when all queued rows are on disk. Raises Unavailable if the store is unavailable."""
-        ...
-
-    def adopt(self, rows: Iterable[TaskRow]) -> None:
-        """Take over rows (`row_from_task`) that another transaction, such as a hold's, has just written."""
-        ...
-
-
-class StoredTaskRepository:
-    """A `TaskRepository` over a store, with a cache and deferred writes."""
 
     def __init__(
         self,
@@ -79,7 +44,7 @@ class StoredTaskRepository:
         store.add_change_listener(self._clear_cache)
 
     async def find(self, tenant: str, agent: str, kind: IdKind, id: str) -> Task | None:
-        """See `TaskRepository`."""
+        """Return the task or context with this id, or None if it does not exist."""
         key = (tenant, agent, kind, id)
         task = self._get_cached(key)
         if task is None:
@@ -97,24 +62,36 @@ class StoredTaskRepository:
         return task
 
     async def write(
-        self, tenant: str, agent: str, kind: IdKind, task: Task, **options: Unpack[TaskWriteOptions]
+        self,
+        tenant: str,
+        agent: str,
+        kind: IdKind,
+        task: Task,
+        *,
+        at_once: bool = False,
+        call: CallWrites | None = None,
     ) -> None:
-        """See `TaskRepository`."""
+        """Save a task in the place of an earlier one with its id. `find` returns it at once.
+
+        The row is written a moment later; with `call`, in the transaction of the audit event of that call.
+        With `at_once`, the method returns when the row is on disk. It does not wait for a row whose call has
+        no event yet. Raises A2AError if the id cannot be stored, or if the store is unavailable.
+        """
         row = row_from_task(tenant, agent, kind, task, self._now())
         try:
-            queued = self._queue.save_task(row, options.get("call"))
-            if queued and options.get("at_once"):
+            queued = self._queue.save_task(row, call)
+            if queued and at_once:
                 await self._queue.flush(fail_fast=True)
         except Unavailable as outage:
             raise A2AError("busy", BUSY) from outage
 
     def adopt(self, rows: Iterable[TaskRow]) -> None:
-        """See `TaskRepository`."""
+        """Take over rows (`row_from_task`) that another transaction, such as a hold's, has just written."""
         for row in rows:
             self._queue.adopt_task(row)
 
     async def flush(self) -> None:
-        """See `TaskRepository`."""
+        """Return when all queued rows are on disk. Raises Unavailable if the store is unavailable."""
         await self._queue.flush(fail_fast=True)
 
     async def aclose(self) -> None:
