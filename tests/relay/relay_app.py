@@ -78,7 +78,7 @@ def build_app(
         holds=holds or RefusingHolder(),
         now=clock.now,
         monotonic=clock.monotonic,
-        registry=LiveRegistry(snapshot_from_settings(settings, {})),
+        registry=LiveRegistry(snapshot_from_settings(settings, {}), store=store),
         inspector=inspector,
         tasks=tasks,
         audit_log=audit_log,

@@ -78,7 +78,7 @@ async def _open_policy_routes(store: Store, settings: Settings) -> AsyncIterator
     cache = PolicyCache(policies, detectors)
     try:
         yield (
-            *EvaluationApi(policies, detectors, cache).routes(),
+            *EvaluationApi(policies, detectors, cache, members).routes(),
             *ReplayApi(
                 policies, store, create_detectors=load_replay_detectors, monotonic=clock.monotonic
             ).routes(),

@@ -323,7 +323,7 @@ class LiveRegistry:
         self,
         from_settings: RegistrySnapshot,
         *,
-        store: ConfigStore | None = None,
+        store: ConfigStore,
         monotonic: Callable[[], float] = lambda: 0.0,
         allow_loopback: bool = False,
         networks: Sequence[Network] = (),
@@ -343,10 +343,10 @@ class LiveRegistry:
 
     async def get_snapshot(self) -> RegistrySnapshot:
         """Return the current registry, refreshed if it is older than `REFRESH_INTERVAL_S`."""
-        if self._store is not None and self._monotonic() >= self._refresh_at:
+        if self._monotonic() >= self._refresh_at:
             async with self._refresh_lock:
                 if self._monotonic() >= self._refresh_at:
-                    await self._refresh(self._store)
+                    await self._refresh()
         return self._merged
 
     def invalidate(self) -> None:
@@ -369,10 +369,10 @@ class LiveRegistry:
         """Return an agent of the default tenant, for requests without a key; raise CaseNotFound."""
         return (await self.get_snapshot()).agent(agent)
 
-    async def _refresh(self, store: ConfigStore) -> None:
+    async def _refresh(self) -> None:
         now = self._monotonic()
-        if await read_registry_revision(store) != self.stored.rev:
-            stored = await read_stored_registry(store)
+        if await read_registry_revision(self._store) != self.stored.rev:
+            stored = await read_stored_registry(self._store)
             self._merged = self.merge(stored)
             self.stored = stored
         self._refresh_at = now + REFRESH_INTERVAL_S

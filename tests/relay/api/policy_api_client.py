@@ -47,17 +47,16 @@ class PolicyApiClient:
             store, audit_log=self.trail, now=clock, settings_policies=settings_policies
         )
         self.policy_cache = PolicyCache(self.policy_repository, detectors)
-        registry = snapshot_from_settings(
-            RelaySettings(agents={"b": AgentSettings(url="https://b.example")}), {}
-        )
+        settings = RelaySettings(agents={"b": AgentSettings(url="https://b.example")})
+        registry = LiveRegistry(snapshot_from_settings(settings, {}), store=store)
         self.routes: tuple[Route, ...] = (
-            *EvaluationApi(self.policy_repository, detectors, self.policy_cache).routes(),
+            *EvaluationApi(self.policy_repository, detectors, self.policy_cache, registry).routes(),
             *ReplayApi(
                 self.policy_repository, store, create_detectors=load_detectors, monotonic=time.monotonic
             ).routes(),
             *PolicyApi(self.policy_repository, detectors).routes(),
             *PolicyGroupApi(self.policy_repository).routes(),
-            *BindingApi(self.policy_repository, LiveRegistry(registry)).routes(),
+            *BindingApi(self.policy_repository, registry).routes(),
         )
 
     async def request(

@@ -3,6 +3,7 @@
 import pytest
 from msgspec import Struct
 
+from placet.bootstrap.storage import open_memory_store
 from placet.errors import CaseNotFound, SettingsError
 from placet.http.route import HttpApi, OperationAddress
 from placet.ports.identity import Principal
@@ -13,6 +14,10 @@ from placet.relay.transports.admin_api.access import RelayAccess, RelayRequest, 
 
 things = RelayRouteGroup(tag="Things", read="AGENTS:READ", write="AGENTS:WRITE")
 nobodys = RelayRouteGroup(tag="Nobody's", read="DREAMS:READ", write="DREAMS:WRITE")
+
+
+def build_registry() -> LiveRegistry:
+    return LiveRegistry(snapshot_from_settings(RelaySettings(), {}), store=open_memory_store())
 
 
 class Thing(Struct):
@@ -86,7 +91,7 @@ async def test_each_api_serves_its_own_routes() -> None:
 
 def test_route_with_unknown_permission_is_refused() -> None:
     with pytest.raises(SettingsError, match="DREAMS:READ"):
-        RelayAccess(UnassignedApi().routes(), LiveRegistry(snapshot_from_settings(RelaySettings(), {})))
+        RelayAccess(UnassignedApi().routes(), build_registry())
 
 
 def test_route_with_an_additional_unknown_permission_is_refused() -> None:
@@ -99,4 +104,4 @@ def test_route_with_an_additional_unknown_permission_is_refused() -> None:
     (route,) = BothApi().routes()
     assert route.permissions == ("AGENTS:READ", "DREAMS:READ")
     with pytest.raises(SettingsError, match="DREAMS:READ"):
-        RelayAccess([route], LiveRegistry(snapshot_from_settings(RelaySettings(), {})))
+        RelayAccess([route], build_registry())

@@ -257,7 +257,7 @@ class _BindingRecords(Records[PolicySnapshot, Binding]):
 class BindingApi(HttpApi):
     """Handles the routes of policy bindings."""
 
-    def __init__(self, policy_repository: PolicyRepository, registry: LiveRegistry | None = None) -> None:
+    def __init__(self, policy_repository: PolicyRepository, registry: LiveRegistry) -> None:
         self._policy_repository = policy_repository
         self._records = _BindingRecords(policy_repository)
         self._registry = registry
@@ -353,7 +353,7 @@ class BindingApi(HttpApi):
         """
         view = view_binding(held)
         names = dict.fromkeys((view.agent_id, view.source_agent_id, view.sink_agent_id))
-        if self._registry is None or view.binding_level is BindingLevel.TENANT:
+        if view.binding_level is BindingLevel.TENANT:
             return view
         known, tenant = await self._registry.get_snapshot(), request.member.tenant
         missing = [

@@ -164,7 +164,7 @@ class EvaluationApi(HttpApi):
         policy_repository: PolicyRepository,
         detectors: DetectorRegistry,
         policy_cache: PolicyCache,
-        registry: LiveRegistry | None = None,
+        registry: LiveRegistry,
     ) -> None:
         self._policy_repository = policy_repository
         self._registry = registry
@@ -233,8 +233,8 @@ class EvaluationApi(HttpApi):
 
     async def _holds_files(self, tenant: str, agent: str | None) -> bool:
         """Whether files that are not text are held. True for an agent that does not exist."""
-        known = None if self._registry is None else (await self._registry.get_snapshot()).agents
-        settings = known.get((tenant, agent)) if known is not None and agent is not None else None
+        known = (await self._registry.get_snapshot()).agents
+        settings = None if agent is None else known.get((tenant, agent))
         return settings is None or settings.unreadable_files == "hold"
 
     async def _evaluate_leg(
