@@ -139,6 +139,9 @@ WAITING, APPROVED, SENDING, DELIVERED = (
 REFUSED, DONE, FAILED = HoldStage.REFUSED, HoldStage.DONE, HoldStage.FAILED
 
 
+NO_DATA = msgspec.Raw(b"null")
+
+
 class HoldBody(
     Struct,
     frozen=True,
@@ -156,7 +159,8 @@ class HoldBody(
     """The metadata that callers see while the message is held."""
     role: Literal["user", "agent"]
     text: str
-    data: list[Any] | None = None
+    data: msgspec.Raw = NO_DATA
+    """The data parts as JSON, which may be large; null if the message has none."""
     summary: str
     context_id: str
     message_id: str | None = None
@@ -173,6 +177,11 @@ class HoldBody(
     """When the resolution was carried out, or failed."""
     failure: str | None = None
     """Why the resolution could not be carried out."""
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the message has data parts."""
+        return self.data != NO_DATA
 
 
 class Hold(Struct, frozen=True, kw_only=True):

@@ -87,7 +87,7 @@ def test_masks_of_all_legs_are_shown_and_sent(raw_agent: RawAgent, server: Runni
     hold = find_pending_hold(server, task_id)
     body = decode_hold_body(hold)
     assert body.text.startswith("a tulip for [MASKED:REGEX], card [MASKED:REGEX]")
-    assert body.data == [{"who": "[MASKED:REGEX]"}]
+    assert json.loads(bytes(body.data)) == [{"who": "[MASKED:REGEX]"}]
     [page] = read_pages(server, task_id)
     assert "Almeida" not in page
     assert "4111" not in page

@@ -16,7 +16,7 @@ from placet.ports.config_store import ConfigRecord, ConfigStore
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStatus, HoldStore
 from placet.ports.relay_store import RelayStore
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.hold import HoldBody, decode_hold_body
+from placet.relay.hold import NO_DATA, HoldBody, decode_hold_body
 from placet.relay.tenants import Membership, PayloadMode, RetentionPolicy, check_retention_policy
 
 RECORD_ID = "tenant"
@@ -216,12 +216,12 @@ class ResolvedHoldRedactor:
 def strip_content(hold: HoldRow, body: HoldBody) -> HoldRow:
     """Return the hold without its message: parties, times, reason and decision remain."""
     frame = replace(body.frame, headers={}, query="")
-    bare = replace(body, frame=frame, text="", data=None, matched=None)
+    bare = replace(body, frame=frame, text="", data=NO_DATA, matched=None)
     return replace(hold, rev=hold.rev + 1, envelope=b"", body=msgspec.json.encode(bare))
 
 
 def _has_content(hold: HoldRow, body: HoldBody) -> bool:
-    return bool(hold.envelope or body.text or body.data or body.matched)
+    return bool(hold.envelope or body.text or body.has_data or body.matched)
 
 
 class RetentionJob:

@@ -21,7 +21,7 @@ from placet.relay.a2a.reply import A2AReply
 from placet.relay.a2a.text_extraction import UnreadableContent
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.exchange import Exchange
-from placet.relay.hold import DetectionSource, FrozenMessage, HoldBody, HoldKind, MessageFrame
+from placet.relay.hold import NO_DATA, DetectionSource, FrozenMessage, HoldBody, HoldKind, MessageFrame
 from placet.relay.holds.review_case import (
     MAX_FILES,
     HoldReason,
@@ -120,7 +120,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
     def build_row(self, hold_id: str, case_id: str, task: Task, metadata: Json, now: datetime) -> HoldRow:
         """Return the row of the hold."""
         exchange, hold_reason, frame = self.exchange, self.hold_reason, self.frozen.frame
-        subscription = exchange.subscription
+        subscription, data = exchange.subscription, find_data_parts(self.held_call, self.reply)
         body = HoldBody(
             frame=frame,
             digest=self.frozen.digest,
@@ -128,7 +128,7 @@ class NewHold(Struct, frozen=True, kw_only=True):
             reason=metadata,
             role=get_author_role(frame.matter),
             text=join_visible_texts(self.pieces),
-            data=find_data_parts(self.held_call, self.reply),
+            data=NO_DATA if data is None else msgspec.Raw(msgspec.json.encode(data)),
             summary=build_summary(frame.matter, subscription, hold_reason),
             context_id=task.context_id or task.id,
             message_id=omit_sensitive_id(exchange.call.message_id, hold_reason.findings),

@@ -1,9 +1,7 @@
 """`/relay/v1/approvals`: list held messages and decide them."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from placet.desk.access import get_actor
@@ -15,13 +13,10 @@ from placet.http.route import HttpApi
 from placet.ports.hold_store import HoldFilter, HoldRow, HoldStore
 from placet.protocol.poll import RespondedBy
 from placet.protocol.timestamp import Timestamp
-from placet.relay.hold import DetectionSource, Resolution
+from placet.relay.hold import DetectionSource, Resolution, decode_hold_body
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.policy.binding import BindingLevel
-from placet.relay.policy.policy import Leg
-from placet.relay.policy.verdict import HoldingPolicy
 from placet.relay.route_addresses import OPERATIONS
-from placet.relay.tenants import CallerKind
 from placet.relay.transports.admin_api.access import RelayRequest, RelayRouteGroup, check_period
 from placet.text.truncation import truncate
 
@@ -226,32 +221,6 @@ class ApprovalApi(HttpApi):
         return hold
 
 
-class _Frame(Struct, frozen=True):
-    leg: Leg
-
-
-class _HoldBodyView(Struct, frozen=True, kw_only=True):
-    """The fields of a `HoldBody` that an approval shows. Its data may be large, so it is not decoded."""
-
-    frame: _Frame
-    digest: str
-    source_kind: CallerKind
-    role: Literal["user", "agent"]
-    text: str
-    data: msgspec.Raw = msgspec.Raw()
-    summary: str
-    context_id: str
-    message_id: str | None = None
-    policy: HoldingPolicy | None = None
-    matched: str | None = None
-    resolution: Resolution | None = None
-    done_at: datetime | None = None
-    failure: str | None = None
-
-
-_decode_body = msgspec.json.Decoder(_HoldBodyView).decode
-
-
 def approval_from_hold(
     hold: HoldRow, *, max_data: int | None = None, max_text: int | None = None
 ) -> ApprovalView:
@@ -259,10 +228,9 @@ def approval_from_hold(
 
     Its text is cut at `max_text` characters, and its data left out if larger than `max_data` bytes.
     """
-    body = _decode_body(hold.body)
+    body = decode_hold_body(hold)
     policy, source_kind = body.policy, body.source_kind
-    size = len(memoryview(body.data))
-    has_data = size > 0 and (max_data is None or size <= max_data)
+    is_data_shown = body.has_data and (max_data is None or len(memoryview(body.data)) <= max_data)
     return ApprovalView(
         id=hold.id,
         status=hold.status,
@@ -273,7 +241,7 @@ def approval_from_hold(
         agent_message_role=body.role,
         agent_message_text=body.text if max_text is None else truncate(body.text, max_text),
         agent_message_length=len(body.text),
-        agent_message_data=body.data.copy() if has_data else None,  # type: ignore[arg-type]
+        agent_message_data=body.data.copy() if is_data_shown else None,  # type: ignore[arg-type]
         detection_source=hold.detection_source,  # type: ignore[arg-type]
         source_agent_id=hold.source if source_kind == "agent" else None,
         source_user_id=hold.source if source_kind == "user" else None,
