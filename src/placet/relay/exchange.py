@@ -18,7 +18,7 @@ from placet.relay.a2a.json_format import Json
 from placet.relay.a2a.reply import A2AReply, digest_message
 from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding
-from placet.relay.policy.policy import MESSAGE_LEGS, Leg
+from placet.relay.policy.policy import MESSAGE_LEGS, RESPONSE_LEGS, Leg
 from placet.relay.policy.verdict import PolicyVerdict
 from placet.relay.task import Task
 from placet.relay.tenants import Subscription
@@ -418,7 +418,7 @@ def pass_events(replies: Sequence[A2AReply]) -> ExchangeSteps[Sequence[A2AReply]
     """Take all events of a stream to the caller, inspected together. Return them as the caller gets them."""
     for reply in replies:
         yield LinkTask(reply)
-    for leg in (RESPONSE_FROM_SINK, RESPONSE_TO_SOURCE):
+    for leg in RESPONSE_LEGS:
         verdict: PolicyVerdict = yield InspectEvents(leg, replies)
         if verdict.outcome is Outcome.HOLD:
             return Answered((yield HoldMessage(leg, verdict.messages[0], verdict)))

@@ -7,14 +7,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.relay.a2a.call import PUSH_CONFIG_FIELDS, A2ACall
+from placet.relay.a2a.call import MAX_DEPTH, PUSH_CONFIG_FIELDS, PUSH_TARGET_FIELDS, A2ACall
 from placet.relay.a2a.dialects import RPC_NAMES, Dialect
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import Json, get_text, wrap_rpc_result
 
 CONFIG_PARENT_FIELDS = frozenset({*PUSH_CONFIG_FIELDS, "config", "configuration"})
-TARGET_FIELDS = ("url", "token", "authentication")
-MAX_DEPTH = 8
 MAX_URL_LENGTH = 2048
 MAX_CREDENTIAL_LENGTH = 8192
 TOKEN_HEADER = "X-A2A-Notification-Token"  # noqa: S105 - the name of a header
@@ -185,7 +183,7 @@ def build_target_fields(target: PushTarget, dialect: Dialect) -> Json:
 
 
 def _replace_target_fields(config: Json, target: PushTarget, dialect: Dialect) -> Json:
-    kept = {name: value for name, value in config.items() if name not in TARGET_FIELDS}
+    kept = {name: value for name, value in config.items() if name not in PUSH_TARGET_FIELDS}
     return kept | build_target_fields(target, dialect)
 
 

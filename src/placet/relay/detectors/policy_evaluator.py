@@ -32,14 +32,13 @@ from placet.relay.policy.evaluation import (
     evaluate_scans,
     is_final,
 )
-from placet.relay.policy.policy import Leg, Policy, PolicyAction, build_rule
+from placet.relay.policy.policy import RESPONSE_LEGS, Leg, Policy, PolicyAction, build_rule
 from placet.relay.policy.policy_set import ApplicablePolicies, AppliedPolicy, PolicySet
 from placet.relay.policy.verdict import PASS, UNWATCHED, PolicyVerdict
 from placet.relay.tenants import StreamingMode
 from placet.relay.traceback_redaction import redact_traceback
 
 logger = logging.getLogger(__name__)
-RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 MAX_VIEWS = 10_000
 """The maximum number of cached views, one for each source, sink and leg."""
 
@@ -189,7 +188,7 @@ class PolicyEvaluator:
 
     def _build_view(self, source: str, sink: str, leg: Leg, at: datetime) -> _PairView:
         applicable = self._policy_set.find_applicable(source=source, sink=sink, leg=leg, at=at)
-        indexes = {_get_policy_key(applied.policy): i for i, applied in enumerate(applicable.policies)}
+        indexes = {applied.policy.key: i for i, applied in enumerate(applicable.policies)}
         steps = (_build_step(bundle, indexes) for bundle in self._bundles[leg])
         return _PairView(
             applicable=applicable,
@@ -300,7 +299,7 @@ def _build_bundles(
     bundles: list[_RuleBundle] = []
     for detector_type, of_type in by_type.items():
         if of_type:
-            key = (detector_type, tuple(_get_policy_key(policy) for policy in of_type))
+            key = (detector_type, tuple(policy.key for policy in of_type))
             if key not in shared:
                 shared[key] = _build_bundle(detector_type, of_type, detectors.get(detector_type))
             bundles.append(shared[key])
@@ -324,7 +323,7 @@ def _build_bundle(detector_type: str, policies: Sequence[Policy], detector: Dete
         max_wait=built_in.max_wait,
         scan_inline=inline.scan_inline if inline is not None else None,
         is_clear=inline.is_clear if inline is not None else None,
-        rule_numbers={_get_policy_key(policy): number for number, policy in enumerate(policies)},
+        rule_numbers={policy.key: number for number, policy in enumerate(policies)},
     )
 
 
@@ -335,7 +334,3 @@ def _build_step(bundle: _RuleBundle, indexes: Mapping[tuple[str, str], int]) -> 
         rules=rules,
         wanted=None if len(rules) == len(bundle.rule_numbers) else frozenset(rules),
     )
-
-
-def _get_policy_key(policy: Policy) -> tuple[str, str]:
-    return (policy.policy_id, policy.version)

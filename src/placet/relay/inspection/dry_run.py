@@ -17,12 +17,10 @@ from placet.relay.a2a.reply import A2AReply, list_user_messages
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.policy.evaluation import UNREADABLE_FILE, Evaluation, Outcome, hold_unchecked
-from placet.relay.policy.policy import Leg, Policy
+from placet.relay.policy.policy import REQUEST_LEGS, Leg, Policy
 from placet.relay.policy.policy_set import PolicySet
 from placet.relay.policy.text_joining import get_text_group, join_texts, split_findings
 
-REQUEST_LEGS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
-RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 SampleCarrier = A2ACall | A2AReply
 
 

@@ -33,7 +33,7 @@ from placet.relay.policy.evaluation import (
     hold_unchecked,
 )
 from placet.relay.policy.finding import Finding, digest_file, digest_match, digest_text
-from placet.relay.policy.policy import Leg, PolicyAction
+from placet.relay.policy.policy import REQUEST_LEGS, RESPONSE_LEGS, Leg, PolicyAction
 from placet.relay.policy.policy_set import AppliedPolicy
 from placet.relay.policy.text_joining import (
     JoinedTexts,
@@ -65,8 +65,6 @@ _NEXT_LEGS = {
     Leg.REQUEST_FROM_SOURCE: Leg.REQUEST_TO_SINK,
     Leg.RESPONSE_FROM_SINK: Leg.RESPONSE_TO_SOURCE,
 }
-_REQUEST_LEGS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
-_RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
 
 
 class EarlierTexts:
@@ -163,7 +161,7 @@ class PolicyInspector:
         if self._policy_cache.find(subscription.tenant) is None:
             return StreamPlan(mode="whole")
         plan = INSPECT_EVENTS
-        for leg in _RESPONSE_LEGS:
+        for leg in RESPONSE_LEGS:
             plan = combine_plans(plan, self._plan_leg(leg, subscription))
         if plan.has_unknown_width:
             carried = OpenMatchFinder(self._stream_carry, (), self._stream_carry)
@@ -191,7 +189,7 @@ class PolicyInspector:
         """
         findings: list[Finding] = []
         source, sink = subscription.source.name, subscription.sink.id
-        for leg in _RESPONSE_LEGS:
+        for leg in RESPONSE_LEGS:
             evaluator = self._policy_cache.find(subscription.tenant)
             if evaluator is None:
                 return None
@@ -277,7 +275,7 @@ class PolicyInspector:
         members = group_stream_texts(replies, pieces)
         joined = join_texts([piece for event_pieces in pieces for piece in event_pieces], members)
         source, sink, now = subscription.source.name, subscription.sink.id, self._now()
-        for leg in _RESPONSE_LEGS:
+        for leg in RESPONSE_LEGS:
             try:
                 found = await evaluator.inspect(joined.scannables, source=source, sink=sink, leg=leg, at=now)
             except DetectorBusy:
@@ -289,7 +287,7 @@ class PolicyInspector:
     async def observe_stream(self, exchange: Exchange, replies: Sequence[A2AReply]) -> None:
         """Record what policies find on the response legs in a stream that the caller has got."""
         pieces_by_event = [reply.pieces() for reply in replies]
-        for leg in _RESPONSE_LEGS:
+        for leg in RESPONSE_LEGS:
             message, evaluation = await self._evaluate_stream(leg, exchange, replies, pieces_by_event)
             if evaluation.outcome is Outcome.PASS and not evaluation.unreadable_paths:
                 continue
@@ -370,7 +368,7 @@ class PolicyInspector:
         After "busy" a caller sends the same call again. If the agent has already responded, it would do its
         work twice.
         """
-        has_response = leg not in _REQUEST_LEGS and not exchange.pushed
+        has_response = leg not in REQUEST_LEGS and not exchange.pushed
         reason = ""
         for _ in range(RESPONSE_ATTEMPTS if has_response else 1):
             try:
@@ -533,7 +531,7 @@ def _get_task_key(
     leg: Leg, subscription: Subscription, message: A2ACall | A2AReply, *, is_pushed: bool = False
 ) -> Hashable | None:
     """Return the key of the earlier texts of a reply's task. Streams are read as a whole and have none."""
-    if not isinstance(message, A2AReply) or leg not in _RESPONSE_LEGS or message.task_id is None:
+    if not isinstance(message, A2AReply) or leg not in RESPONSE_LEGS or message.task_id is None:
         return None
     if message.operation in STREAM_OPERATIONS and not is_pushed:
         return None

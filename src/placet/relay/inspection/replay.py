@@ -26,8 +26,6 @@ from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.registry import DetectorRegistry, load_detectors
 from placet.relay.inspection.dry_run import (
-    REQUEST_LEGS,
-    RESPONSE_LEGS,
     assume_forwarded,
     build_evaluator,
     choose_strictest,
@@ -36,7 +34,7 @@ from placet.relay.inspection.dry_run import (
 )
 from placet.relay.policy.evaluation import Evaluation, Outcome
 from placet.relay.policy.finding import Finding, format_mask, mask_text
-from placet.relay.policy.policy import Leg, Policy
+from placet.relay.policy.policy import REQUEST_LEGS, RESPONSE_LEGS, Leg, Policy
 
 CALL_EVENT_TYPE = "COMMUNICATION_AUDIT"
 BATCH = 10

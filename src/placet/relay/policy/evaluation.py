@@ -215,16 +215,15 @@ def exempt_approved(
     )
     matching = {(one.policy_id, one.policy_version) for one in findings}
     candidates = {
-        _get_version_key(one): one
-        for one in (*evaluation.matched, *(one.applied for one in evaluation.unchecked))
+        one.policy.key: one for one in (*evaluation.matched, *(one.applied for one in evaluation.unchecked))
     }
-    matched = tuple(one for one in evaluation.matched if _get_version_key(one) in matching)
+    matched = tuple(one for one in evaluation.matched if one.policy.key in matching)
     unchecked = () if all_approved else evaluation.unchecked
-    kept = {_get_version_key(one) for one in matched} | {_get_version_key(one.applied) for one in unchecked}
+    kept = {one.policy.key for one in matched} | {one.applied.policy.key for one in unchecked}
     applied = list(candidates.values())
     decided_by, outcome = _choose_strictest(
         applied,
-        [index for index, one in enumerate(applied) if _get_version_key(one) in matching],
+        [index for index, one in enumerate(applied) if one.policy.key in matching],
         [index for index, one in enumerate(applied) if any(one is other.applied for other in unchecked)],
     )
     return replace(
@@ -243,7 +242,7 @@ def add_findings(evaluation: Evaluation, other: Evaluation) -> Evaluation:
     if not other.findings:
         return evaluation
     keys = {(one.policy_id, one.policy_version) for one in other.findings}
-    matched = [one for one in other.matched if _get_version_key(one) in keys]
+    matched = [one for one in other.matched if one.policy.key in keys]
     new = [one for one in matched if one not in evaluation.matched]
     decided_by, outcome = _choose_strictest(matched, range(len(matched)), ())
     is_stricter = outcome.strictness > evaluation.outcome.strictness
@@ -261,27 +260,19 @@ def hold_unchecked(evaluation: Evaluation, failed: Sequence[AppliedPolicy], reas
     """Return the evaluation with these policies as failed checks, which hold the message."""
     if not failed or evaluation.outcome is Outcome.BLOCK:
         return evaluation
-    keys = {_get_version_key(one) for one in failed}
-    known = {_get_version_key(one.applied) for one in evaluation.unchecked}
+    keys = {one.policy.key for one in failed}
+    known = {one.applied.policy.key for one in evaluation.unchecked}
     is_held = evaluation.outcome is Outcome.HOLD
     return replace(
         evaluation,
         outcome=Outcome.HOLD,
         decided_by=evaluation.decided_by if is_held else failed[0],
-        clean=tuple(one for one in evaluation.clean if _get_version_key(one) not in keys),
+        clean=tuple(one for one in evaluation.clean if one.policy.key not in keys),
         unchecked=(
             *evaluation.unchecked,
-            *(
-                FailedCheck(applied=one, reason=reason)
-                for one in failed
-                if _get_version_key(one) not in known
-            ),
+            *(FailedCheck(applied=one, reason=reason) for one in failed if one.policy.key not in known),
         ),
     )
-
-
-def _get_version_key(applied: AppliedPolicy) -> tuple[str, str]:
-    return (applied.policy.policy_id, applied.policy.version)
 
 
 def _collect_findings(

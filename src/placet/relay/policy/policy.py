@@ -35,12 +35,9 @@ class Leg(StrEnum):
     AGENT_CARD = "agentCard"
 
 
-MESSAGE_LEGS = (
-    Leg.REQUEST_FROM_SOURCE,
-    Leg.REQUEST_TO_SINK,
-    Leg.RESPONSE_FROM_SINK,
-    Leg.RESPONSE_TO_SOURCE,
-)
+REQUEST_LEGS = (Leg.REQUEST_FROM_SOURCE, Leg.REQUEST_TO_SINK)
+RESPONSE_LEGS = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
+MESSAGE_LEGS = (*REQUEST_LEGS, *RESPONSE_LEGS)
 """The legs of a message, in the order in which an exchange passes them."""
 
 
@@ -173,6 +170,11 @@ class Policy(_WireStruct, frozen=True, kw_only=True):
     valid_from: datetime | None
     valid_to: datetime | None
     created_at: datetime
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return id and version, which identify the policy version."""
+        return self.policy_id, self.version
 
     @property
     def action(self) -> PolicyAction:

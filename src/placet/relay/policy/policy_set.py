@@ -19,7 +19,7 @@ from placet.relay.policy.binding import (
     PolicyGroup,
     PolicyRef,
 )
-from placet.relay.policy.policy import Leg, Policy, parse_policy, raise_invalid
+from placet.relay.policy.policy import Leg, Policy, is_in_window, parse_policy, raise_invalid
 from placet.relay.record_changes import Versioned
 
 REVISION_ID = "policies"
@@ -45,7 +45,7 @@ class ApplicablePolicies(Struct, frozen=True, kw_only=True):
 
     def is_current(self, at: datetime) -> bool:
         """Return whether the selection is valid at this time."""
-        return (self.since is None or self.since <= at) and (self.until is None or at < self.until)
+        return is_in_window(self.since, self.until, at)
 
 
 class PolicySet:
@@ -79,7 +79,7 @@ class PolicySet:
         all_bindings = (binding for bindings in self._bindings.values() for binding in bindings)
         groups = dict.fromkeys(binding.group_id for binding in all_bindings)
         found = (policy for group_id in groups for policy in self._list_group_policies(group_id))
-        return tuple({_get_version_key(one): one for one in found if leg in one.config.enabled_legs}.values())
+        return tuple({one.key: one for one in found if leg in one.config.enabled_legs}.values())
 
     def find_applicable(self, *, source: str, sink: str, leg: Leg, at: datetime) -> ApplicablePolicies:
         """Return the policies that apply to a message.
@@ -102,7 +102,7 @@ class PolicySet:
                         binding_id=binding.id,
                         group_id=binding.group_id,
                     )
-                    found.setdefault(_get_version_key(policy), applied)
+                    found.setdefault(policy.key, applied)
         return ApplicablePolicies(
             policies=tuple(found.values()),
             since=max((bound for bound in bounds if bound <= at), default=None),
@@ -164,7 +164,7 @@ def _index_versions(
     newest: dict[str, Policy] = {}
     versions: dict[tuple[str, str], Policy] = {}
     for policy in policies:
-        versions[_get_version_key(policy)] = policy
+        versions[policy.key] = policy
         known = newest.get(policy.policy_id)
         if known is None or int(known.version) < int(policy.version):
             newest[policy.policy_id] = policy
@@ -176,10 +176,6 @@ def _group_by_scope(bindings: Iterable[Binding]) -> Mapping[tuple[str | None, ..
     for binding in bindings:
         scopes[binding.scope].append(binding)
     return dict(scopes)
-
-
-def _get_version_key(policy: Policy) -> tuple[str, str]:
-    return (policy.policy_id, policy.version)
 
 
 def _list_bounds(*bounds: datetime | None) -> Iterator[datetime]:

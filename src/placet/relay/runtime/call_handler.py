@@ -35,7 +35,7 @@ from placet.relay.exchange import (
 )
 from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
 from placet.relay.policy.finding import Finding
-from placet.relay.policy.policy import Leg
+from placet.relay.policy.policy import RESPONSE_LEGS
 from placet.relay.push import CONFIG_CARRYING_OPERATIONS, PushOutbox, PushProxy
 from placet.relay.runtime.background_calls import BackgroundCalls, EarlyReturns
 from placet.relay.runtime.exchange_driver import EffectPerformer, ExchangeRun
@@ -328,8 +328,7 @@ class CallHandler:
 
     def is_inspected(self, exchange: Exchange) -> bool:
         """Return whether a policy inspects the agent's replies."""
-        legs = (Leg.RESPONSE_FROM_SINK, Leg.RESPONSE_TO_SOURCE)
-        return any(self._inspector.has_policies(leg, exchange.subscription) for leg in legs)
+        return any(self._inspector.has_policies(leg, exchange.subscription) for leg in RESPONSE_LEGS)
 
     def is_withheld(self, exchange: Exchange) -> bool:
         """Return whether events of a stream must not be sent before they are inspected together."""

@@ -18,7 +18,6 @@ from placet.protocol.timestamp import Timestamp
 from placet.relay.detectors.policy_evaluator import PolicyEvaluator
 from placet.relay.detectors.registry import DetectorRegistry
 from placet.relay.inspection.dry_run import (
-    REQUEST_LEGS,
     SampleMessage,
     build_evaluator,
     build_forwarded,
@@ -36,6 +35,7 @@ from placet.relay.policy.evaluation import Evaluation, FailedCheck, NearMiss, Ou
 from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import (
     MESSAGE_LEGS,
+    REQUEST_LEGS,
     Leg,
     Policy,
     PolicyAction,
