@@ -18,8 +18,8 @@ PURE_MODULES = frozenset(
         r"\S+",
         """
         __future__ base64 binascii bisect codecs collections confusable_homoglyphs.confusables contextlib
-        dataclasses datetime difflib enum functools hashlib hmac html.entities idna ipaddress itertools json jsonschema_rs math msgspec re re2
-        rfc8785 tomllib typing unicodedata urllib.parse
+        dataclasses datetime difflib enum functools hashlib hmac html.entities idna ipaddress itertools json
+        jsonschema_rs math msgspec re re2 rfc8785 tomllib typing unicodedata urllib.parse
         """,
     )
 )

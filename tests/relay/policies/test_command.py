@@ -58,7 +58,7 @@ def test_command_evaluates_each_leg_separately(tmp_path: Path):
 
 
 def test_the_pages_policies_hold_mask_and_block_as_it_says(tmp_path: Path):
-    policies, _ = blocks(PAGE, "toml")
+    policies = blocks(PAGE, "toml")[0]
     (tmp_path / "policies.toml").write_text(policies)
     done = placet(tmp_path, "policy", "test", "policies.toml", "--text", "my SSN is 536-22-8764")
     assert done.returncode == 11, done.stderr
@@ -130,8 +130,14 @@ def test_missing_file_gives_a_one_line_error(tmp_path: Path):
     assert done.stderr == "placet: gone.json cannot be read: No such file or directory.\n"
 
 
+def test_policy_of_the_page_about_unreadable_text_holds_it(tmp_path: Path):
+    policies = tomllib.loads(blocks(PAGE, "toml")[2])["policies"]
+    assert tried(tmp_path, policies, "it is ⠎⠑⠉⠗⠑⠞")[0] == 11
+    assert tried(tmp_path, policies, "it is ｓｅｃｒｅｔ")[0] == 0
+
+
 def test_streaming_mode_of_the_page_is_valid(tmp_path: Path):
-    _, policy = blocks(PAGE, "toml")
+    policy = blocks(PAGE, "toml")[1]
     assert tried(tmp_path, tomllib.loads(policy)["policies"], "order A-12345678")[0] == 10
     done = run(tmp_path, json.dumps(build_regex_draft("x", streaming="sometimes")), "--text", "x")
     assert isinstance(done.exception, ValidationFailed)

@@ -56,7 +56,7 @@ class PageWalkthrough:
 @pytest.fixture(scope="module")
 def walkthrough(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWalkthrough]:
     folder = tmp_path_factory.mktemp("page")
-    policies, _ = blocks(PAGE, "toml")
+    policies = blocks(PAGE, "toml")[0]
     (folder / "policies.toml").write_text(policies)
     (folder / "ssn.json").write_text(blocks(PAGE, "json")[0])
     (folder / "placet.toml").write_text(CONFIG)
@@ -68,7 +68,7 @@ def walkthrough(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWalkth
 
 
 def test_the_policy_in_json_is_the_first_of_the_file():
-    policies, _ = blocks(PAGE, "toml")
+    policies = blocks(PAGE, "toml")[0]
     assert tomllib.loads(policies)["policies"][0] == json.loads(blocks(PAGE, "json")[0])
 
 

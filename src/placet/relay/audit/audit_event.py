@@ -20,6 +20,7 @@ AUDIT_TYPES: Mapping[str, str] = {
     "REGEX_DETECTION": "A policy with a pattern matched.",
     "PRESIDIO_DETECTION": "A policy with a Presidio entity matched.",
     "COMPREHEND_DETECTION": "A policy with a Comprehend entity matched.",
+    "UNREADABLE_TEXT_DETECTION": "A policy found text that cannot be read.",
     "RATE_LIMIT": "Reserved. No policy of the relay produces it yet.",
     "SKILL_RESTRICTION": "Reserved. No policy of the relay produces it yet.",
     "HITL": "A person must decide, because a policy escalated the message or the agent requested input.",

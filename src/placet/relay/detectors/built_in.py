@@ -20,6 +20,9 @@ class BuiltInDetector:
     is_slow: bool = False
     """Whether a scan is slow or costs money. It reads folded texts, because it ignores hidden characters."""
 
+    scans_readings: bool = True
+    """Whether the alternate readings of the texts are scanned too."""
+
     @property
     def is_starting(self) -> bool:
         """Whether a policy needs the detector and it is not ready yet."""

@@ -59,6 +59,7 @@ class _RuleBundle(Struct, frozen=True, kw_only=True):
     detector: Detector | None
     prepared: PreparedRules | None
     is_slow: bool
+    scans_readings: bool
     max_wait: timedelta
     scan_inline: Callable[[Sequence[Scannable], frozenset[int] | None], Scan | None] | None
     """Scans a short message without waiting. None if the detector cannot."""
@@ -214,7 +215,7 @@ async def _scan_readings(
     step: _Step, pieces: Sequence[Scannable], readings: Sequence[AlternateReading]
 ) -> Scan:
     """Return the scan of the texts and their alternate readings, with matches in the texts."""
-    if not readings:
+    if not readings or not step.bundle.scans_readings:
         return _scan_inline(step, pieces) or await _scan_async(step, pieces)
     scanned = (substitute_readings if step.bundle.is_slow else append_readings)(pieces, readings)
     scan = _scan_inline(step, scanned.texts) or await _scan_async(step, scanned.texts)
@@ -320,6 +321,7 @@ def _build_bundle(detector_type: str, policies: Sequence[Policy], detector: Dete
         detector=detector,
         prepared=prepared,
         is_slow=built_in.is_slow,
+        scans_readings=built_in.scans_readings,
         max_wait=built_in.max_wait,
         scan_inline=inline.scan_inline if inline is not None else None,
         is_clear=inline.is_clear if inline is not None else None,

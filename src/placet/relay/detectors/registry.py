@@ -10,6 +10,7 @@ from placet.relay.detectors.built_in import BuiltInDetector
 from placet.relay.detectors.comprehend import ComprehendDetector
 from placet.relay.detectors.presidio.detector import PresidioDetector
 from placet.relay.detectors.regex import RegexDetector
+from placet.relay.detectors.unreadable_text import UnreadableTextDetector
 from placet.relay.policy.policy import (
     PLUGIN_PREFIX,
     DetectionConfig,
@@ -20,7 +21,7 @@ from placet.relay.policy.policy import (
 
 ENTRY_POINTS = "placet.detectors"
 # A built-in detector is a module or package of this folder, and a line here.
-LOCAL_DETECTORS = (RegexDetector, PresidioDetector)
+LOCAL_DETECTORS = (RegexDetector, UnreadableTextDetector, PresidioDetector)
 REMOTE_DETECTORS = (ComprehendDetector,)
 
 

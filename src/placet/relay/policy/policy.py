@@ -127,6 +127,15 @@ class ComprehendDetection(
     entity: DetectedEntity
 
 
+class UnreadableTextDetection(
+    _WireStruct, frozen=True, kw_only=True, tag_field="type", tag="UNREADABLE_TEXT_DETECTION"
+):
+    """Detects text without a plain reading, which no other policy can be expected to match."""
+
+    enabled_legs: EnabledLegs
+    action: PolicyAction
+
+
 class PluginDetection(_WireStruct, frozen=True, kw_only=True):
     """Detects with a plug-in. The plug-in of this type defines what `options` mean."""
 
@@ -137,11 +146,14 @@ class PluginDetection(_WireStruct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
 
 
-DetectionConfig: TypeAlias = RegexDetection | PresidioDetection | ComprehendDetection | PluginDetection
+DetectionConfig: TypeAlias = (
+    RegexDetection | PresidioDetection | ComprehendDetection | UnreadableTextDetection | PluginDetection
+)
 _CONFIG_TYPES: dict[str, type[DetectionConfig]] = {
     "REGEX_DETECTION": RegexDetection,
     "PRESIDIO_DETECTION": PresidioDetection,
     "COMPREHEND_DETECTION": ComprehendDetection,
+    "UNREADABLE_TEXT_DETECTION": UnreadableTextDetection,
 }
 
 
@@ -191,7 +203,8 @@ Config = Annotated[
     Meta(
         description="`type`, `enabledLegs`, and the fields of the type: `pattern` {`regex`, `action`} for "
         "`REGEX_DETECTION`; `entity` {`type`, `scoreThreshold`, `action`} for `PRESIDIO_DETECTION` and "
-        "`COMPREHEND_DETECTION`; `action`, `scoreThreshold` and `options` for a plug-in's `x-…`.",
+        "`COMPREHEND_DETECTION`; `action` for `UNREADABLE_TEXT_DETECTION`; `action`, `scoreThreshold` and "
+        "`options` for a plug-in's `x-…`.",
         examples=[
             {
                 "type": "REGEX_DETECTION",
@@ -302,13 +315,17 @@ def get_action(config: DetectionConfig) -> PolicyAction:
     """Return the action on a match."""
     if isinstance(config, RegexDetection):
         return config.pattern.action
-    return config.action if isinstance(config, PluginDetection) else config.entity.action
+    if isinstance(config, UnreadableTextDetection | PluginDetection):
+        return config.action
+    return config.entity.action
 
 
 def build_rule(config: DetectionConfig) -> Rule:
     """Return the rule for the detector."""
     if isinstance(config, RegexDetection):
         return Rule(what=config.pattern.regex)
+    if isinstance(config, UnreadableTextDetection):
+        return Rule()
     if isinstance(config, PluginDetection):
         return Rule(threshold=config.score_threshold, options=config.options)
     return Rule(what=config.entity.type, threshold=config.entity.score_threshold)
@@ -351,7 +368,7 @@ def _build_version(draft: PolicyDraft, *, policy_id: str, version: str, now: dat
 def _check_config(config: DetectionConfig, name: str) -> None:
     if not config.enabled_legs.legs:
         raise_invalid(f"{name}.enabledLegs", f"enables no leg; set at least one of {', '.join(Leg)} to true")
-    if isinstance(config, RegexDetection):
+    if isinstance(config, RegexDetection | UnreadableTextDetection):
         return
     if isinstance(config, PluginDetection):
         _check_options(config.options, f"{name}.options")
