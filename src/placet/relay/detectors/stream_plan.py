@@ -31,6 +31,11 @@ class StreamPlan(Struct, frozen=True, kw_only=True):
     policy_name: str | None = None
     """The policy that needs the whole stream, for `whole`."""
 
+    @property
+    def is_withheld(self) -> bool:
+        """Whether events must not be sent before they are inspected together with others."""
+        return self.mode in ("window", "whole")
+
 
 INSPECT_EVENTS = StreamPlan()
 MILDEST = PolicyAction.MASK

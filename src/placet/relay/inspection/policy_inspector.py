@@ -304,7 +304,7 @@ class PolicyInspector:
         if not isinstance(message, A2AReply) or (message.final and not self._earlier_texts):
             return False
         # Events of a stream that a policy may change are read together, so this is a notification.
-        is_withheld = self.plan_stream(subscription).mode in ("window", "whole")
+        is_withheld = self.plan_stream(subscription).is_withheld
         is_pushed = message.operation in STREAM_OPERATIONS and is_withheld
         key = _get_task_key(leg, subscription, message, is_pushed=is_pushed)
         return key is not None and (not message.final or key in self._earlier_texts)

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 from yarl import URL
 
-from placet.ports.detector import Scannable
 from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, as_agent_error
@@ -27,14 +26,10 @@ from placet.relay.exchange import (
     Forward,
     RelayAnswer,
     pass_event,
-    pass_events,
-    pass_observed_event,
     pass_reply,
-    pass_request,
     relay_call,
 )
 from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
-from placet.relay.policy.finding import Finding
 from placet.relay.policy.policy import RESPONSE_LEGS
 from placet.relay.push import CONFIG_CARRYING_OPERATIONS, PushOutbox, PushProxy
 from placet.relay.runtime.background_calls import BackgroundCalls, EarlyReturns
@@ -104,7 +99,7 @@ class CallHandler:
         self._deadlines = Deadlines(limits.early_return_for.total_seconds(), PendingRequest.interrupt)
         self._call_s = limits.call_for.total_seconds()
         self._directory = directory
-        self._inspector = inspector
+        self.inspector = inspector
         self._pushes = pushes
         self._performer = EffectPerformer(
             access=access,
@@ -286,32 +281,15 @@ class CallHandler:
 
     # Streams
 
-    async def prepare_request(self, exchange: Exchange) -> A2ACall:
-        """Return the call that the agent gets.
+    async def pass_message(self, exchange: Exchange, steps: ExchangeSteps[T | Answered]) -> T:
+        """Return what passes these steps of a stream's exchange.
 
-        Raises A2AError if the call is refused, and AnsweredByRelay if the relay answers it.
+        Raises A2AError if a message is refused, and AnsweredByRelay if the relay answers.
         """
-        steps = pass_request(exchange.call, after=exchange.after, own_task_id=exchange.handle.task_id)
-        return _get_passed(await self.run(exchange, steps))
-
-    async def process_reply(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
-        """Return a stream event as the caller gets it: the same object if nothing was changed.
-
-        Raises as `prepare_request` does.
-        """
-        return _get_passed(await self.run(exchange, pass_reply(reply, after=exchange.after)))
-
-    async def process_stream(self, exchange: Exchange, replies: Sequence[A2AReply]) -> Sequence[A2AReply]:
-        """Return all events of a stream as the caller gets them. Raises as `prepare_request` does."""
-        return _get_passed(await self.run(exchange, pass_events(replies)))
-
-    async def rewrite_event(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
-        """Return an inspected event as the caller gets it. Raises as `prepare_request` does."""
-        return _get_passed(await self.run(exchange, pass_event(reply)))
-
-    async def forward_observed(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
-        """Return an event that policies only observe. Raises as `prepare_request` does."""
-        return _get_passed(await self.run(exchange, pass_observed_event(reply)))
+        passed = await self.run(exchange, steps)
+        if isinstance(passed, Answered):
+            raise AnsweredByRelay(passed.document)
+        return passed
 
     async def recognize_forwarded(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
         """Return the reply with the digests of the messages that its history may repeat."""
@@ -321,28 +299,18 @@ class CallHandler:
         """Record what policies find in a stream that the caller has got."""
         try:
             replies = [await self.recognize_forwarded(exchange, reply) for reply in replies]
-            await self._inspector.observe_stream(exchange, replies)
+            await self.inspector.observe_stream(exchange, replies)
         except Exception as error:
             extra = {"correlation_id": exchange.correlation_id}
             log.error("stream_not_observed error=%s", redact_traceback(error), extra=extra)
 
     def is_inspected(self, exchange: Exchange) -> bool:
         """Return whether a policy inspects the agent's replies."""
-        return any(self._inspector.has_policies(leg, exchange.subscription) for leg in RESPONSE_LEGS)
-
-    def is_withheld(self, exchange: Exchange) -> bool:
-        """Return whether events of a stream must not be sent before they are inspected together."""
-        return self.plan_stream(exchange).mode in ("window", "whole")
+        return any(self.inspector.has_policies(leg, exchange.subscription) for leg in RESPONSE_LEGS)
 
     def plan_stream(self, exchange: Exchange) -> StreamPlan:
         """Return how the agent's stream is inspected."""
-        return self._inspector.plan_stream(exchange.subscription)
-
-    async def inspect_window(
-        self, exchange: Exchange, texts: Sequence[Scannable]
-    ) -> Sequence[Finding] | None:
-        """Return what policies mask, hold or block in texts of a stream. None if a check failed."""
-        return await self._inspector.inspect_window(exchange.subscription, texts)
+        return self.inspector.plan_stream(exchange.subscription)
 
     async def is_stream_clean(
         self, exchange: Exchange, replies: Sequence[A2AReply], pieces: Sequence[Sequence[TextPiece]]
@@ -352,10 +320,10 @@ class CallHandler:
         False also if a check fails, or if the events have to be inspected in another way.
         """
         first = next((reply for reply in replies if reply.task_id is not None), None)
-        if first is None or (await self.rewrite_event(exchange, first)).task_id != first.task_id:
+        if first is None or (await self.pass_message(exchange, pass_event(first))).task_id != first.task_id:
             return False
         recognized = [await self.recognize_forwarded(exchange, reply) for reply in replies]
-        return await self._inspector.is_stream_clean(exchange, recognized, pieces)
+        return await self.inspector.is_stream_clean(exchange, recognized, pieces)
 
     async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
         """Return an agent's card as a caller gets it. Raises A2AError if a policy does not let it pass."""
@@ -372,12 +340,6 @@ def get_forwarded_call(step: Forward | A2AReply | None) -> A2ACall:
     if not isinstance(step, Forward):
         raise TypeError("The exchange has ended before the call was forwarded.")
     return step.call
-
-
-def _get_passed(passed: T | Answered) -> T:
-    if isinstance(passed, Answered):
-        raise AnsweredByRelay(passed.document)
-    return passed
 
 
 def _get_whole_media_type(response: UpstreamResponse) -> str:

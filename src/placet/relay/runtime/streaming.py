@@ -12,7 +12,14 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError, as_agent_error, build_error_body
 from placet.relay.a2a.reply import A2AReply, check_response_id, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
-from placet.relay.exchange import AnsweredByRelay, Exchange, RelayAnswer
+from placet.relay.exchange import (
+    AnsweredByRelay,
+    Exchange,
+    RelayAnswer,
+    pass_observed_event,
+    pass_reply,
+    pass_request,
+)
 from placet.relay.runtime.call_handler import CallHandler
 from placet.relay.runtime.withheld_stream import (
     EVENT_TOO_LARGE,
@@ -63,7 +70,9 @@ class StreamRelay:
         """
         calls = self._calls
         try:
-            call = await calls.prepare_request(exchange)
+            own_task_id = exchange.handle.task_id
+            steps = pass_request(exchange.call, after=exchange.after, own_task_id=own_task_id)
+            call = await calls.pass_message(exchange, steps)
             url = await calls.url_for(exchange, call)
             response = await self._begin(exchange, call, url)
         except AnsweredByRelay as answered:
@@ -72,7 +81,7 @@ class StreamRelay:
         try:
             if get_media_type(response) != EVENTS_TYPE or response.status != 200:
                 return await self._read_whole(exchange, response)
-            if calls.is_withheld(exchange):
+            if calls.plan_stream(exchange).is_withheld:
                 await self._withhold(exchange, response, receive, write)
             else:
                 await self._forward_events(exchange, response, receive, write)
@@ -362,7 +371,8 @@ class _EventProcessor:
         reply = parse_reply_to(call, data)
         if self._calls.plan_stream(self._exchange).mode == "observe":
             return replace_data(event, (await self._observe(reply, len(event))).document)
-        processed = await self._calls.process_reply(self._exchange, reply)
+        exchange = self._exchange
+        processed = await self._calls.pass_message(exchange, pass_reply(reply, after=exchange.after))
         if processed is not reply:
             self._parses_all = True
             return replace_data(event, processed.document)
@@ -374,7 +384,7 @@ class _EventProcessor:
         self._observed_size += size
         if self._observed_size <= self._calls.limits.max_message_bytes:
             self._observed.append(reply)
-        return await self._calls.forward_observed(self._exchange, reply)
+        return await self._calls.pass_message(self._exchange, pass_observed_event(reply))
 
     async def report_observed(self) -> None:
         """Record what policies find in the events that were only observed."""

@@ -20,7 +20,7 @@ from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply, add_metadata, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, encode_event, get_event_data, replace_data
 from placet.relay.a2a.text_extraction import TextPiece
-from placet.relay.exchange import Exchange
+from placet.relay.exchange import Exchange, pass_event, pass_events, pass_reply
 from placet.relay.inspection.stream_texts import StreamEventBuilder
 from placet.relay.inspection.stream_window import ReleasedEvent, StreamWindow
 from placet.relay.policy.finding import Finding, cut_findings, mask_text
@@ -228,7 +228,9 @@ class WithheldStream:
             await self._send_textless_events()
             return False
         texts = self._window.list_texts(plan.step)
-        findings = await self._calls.inspect_window(self._exchange, texts) if texts else ()
+        findings = (
+            await self._calls.inspector.inspect_window(self._exchange.subscription, texts) if texts else ()
+        )
         if findings is None:
             self._window.freeze()
             return False
@@ -248,7 +250,8 @@ class WithheldStream:
             stored = self._stored[number]
             if number in self._sent or not stored.replies or not _has_no_text(stored.replies[0]):
                 return
-            processed = await self._calls.process_reply(self._exchange, stored.replies[0])
+            steps = pass_reply(stored.replies[0], after=self._exchange.after)
+            processed = await self._calls.pass_message(self._exchange, steps)
             reply = self._mark_first(number, processed)
             self._send_early(number, replace_data(stored.events[0], reply.document))
 
@@ -263,7 +266,7 @@ class WithheldStream:
         template = stored.template
         if template is not None and not findings:
             if id(template) not in encoders:
-                rewritten = await self._calls.rewrite_event(self._exchange, template.reply)
+                rewritten = await self._calls.pass_message(self._exchange, pass_event(template.reply))
                 encoders[id(template)] = build_encoder(template, rewritten)
             encoder = encoders[id(template)]
             if encoder is not None:
@@ -277,7 +280,7 @@ class WithheldStream:
             ]
         else:
             masked = [_mask(reply, findings) for reply in replies]
-        sent = [await self._calls.rewrite_event(self._exchange, reply) for reply in masked]
+        sent = [await self._calls.pass_message(self._exchange, pass_event(reply)) for reply in masked]
         sent[0] = self._mark_first(released.number, sent[0])
         pairs = zip(stored.events, sent, strict=True)
         return b"".join(replace_data(event, reply.document) for event, reply in pairs)
@@ -300,7 +303,7 @@ class WithheldStream:
         sent = (stored for number, stored in enumerate(self._stored) if number in self._sent)
         self._exchange.handle.count_released(sum(len(stored.events) for stored in sent))
         parsed = [reply for stored in self._stored for reply in stored.parse(self._exchange.call)]
-        replies = list(await self._calls.process_stream(self._exchange, parsed))
+        replies = list(await self._calls.pass_message(self._exchange, pass_events(parsed)))
         if self._is_blocked:  # the rest of the stream was not read, so it is never sent without an error
             raise A2AError("refused", BLOCKED)
         if replies and not self._sent:

@@ -128,7 +128,7 @@ class WebhookEndpoint:
             return
         writes = CallWrites()
         exchange = _build_exchange(subscription, webhook, size, TaskHandle(writes=writes))
-        is_withheld = self._calls.is_withheld(exchange)
+        is_withheld = self._calls.plan_stream(exchange).is_withheld
         if is_withheld and reply.artifact_update is not None:
             return  # the whole task is pushed at the end, because a match can span two updates
         try:
