@@ -212,7 +212,9 @@ def test_doctor_sees_denials_without_a_server(home: ScratchHome) -> None:
     assert found.pop("the server accepts the key") == "FAILED"
     assert set(found.values()) == {"ok"}
     for event in CODING_AGENT.events:
-        for check in ("without a server", "input that it cannot read", "if placet cannot start"):
+        for check in (
+            *("without a server", "input that it cannot read", "if placet cannot start", "if it is killed"),
+        ):
             assert f"{event}: denies {check}" in found
 
 
@@ -230,7 +232,7 @@ def test_doctor_misses_a_hook_that_is_not_installed(home: ScratchHome) -> None:
         (lambda hook: {**hook, "command": f"true || {hook['command']}"}, "denies without a server"),
         (
             lambda hook: {**hook, "command": hook["command"].partition(" && ")[0]},
-            "denies if placet cannot start",
+            "denies if it is killed",
         ),
         (lambda hook: {**hook, "command": f"{hook['command']}; exit 1"}, "denies without a server"),
     ],

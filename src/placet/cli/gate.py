@@ -36,4 +36,8 @@ class GateGroup(CommandGroup):
 
 @click.group(cls=GateGroup)
 def gate() -> None:
-    """Require approval for the actions of a coding agent, such as Claude Code."""
+    """Require approval for the actions of a coding agent.
+
+    AGENT is claude-code, codex, opencode, cursor, antigravity or gemini-cli. For any other agent that speaks
+    the Agent Client Protocol, use `placet acp`.
+    """

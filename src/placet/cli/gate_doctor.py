@@ -2,10 +2,13 @@
 
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 
 import click
@@ -21,6 +24,9 @@ from placet.hook.coding_agents.registry import load_coding_agent
 from placet.protocol.duration import parse_duration
 
 PROBE_TIMEOUT_S = 60
+DEADLY = signal.SIGUSR1
+SURVIVES = "trap : USR1; "
+"""Lets the shell survive the signal that ends the programs that it has started."""
 
 
 class GateFinding(Struct, frozen=True, kw_only=True):
@@ -88,36 +94,67 @@ def _check_timeout(hook: HookEntry) -> str:
 
 
 def _probe(agent: CodingAgent, hook: HookEntry) -> Iterator[GateFinding]:
-    event = agent.build_probe(hook.event, os.getcwd())
+    event = json.dumps(agent.build_probe(hook.event, os.getcwd()))
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nothing answers here
         nowhere = {"PLACET_SERVER": f"http://127.0.0.1:{taken.getsockname()[1]}", "PLACET_KEY": "probe"}
-        asking = json.dumps(event)
-        yield _expect_denial(agent, hook, "denies without a server", asking, nowhere)
-        yield _expect_denial(agent, hook, "denies input that it cannot read", "no JSON", nowhere)
-        broken = {**nowhere, "PYTHONHOME": os.devnull}
-        yield _expect_denial(agent, hook, "denies if placet cannot start", asking, broken)
+        probe = HookProbe(agent, hook, nowhere)
+        yield probe.expect_denial("without a server", event)
+        yield probe.expect_denial("input that it cannot read", "no JSON")
+        yield probe.expect_denial("if placet cannot start", event, {"PYTHONHOME": os.devnull})
+        taken.listen()  # now the connection stands, and nobody answers
+        yield probe.expect_denial("if it is killed", event, is_killed=lambda: _is_asked(taken))
 
 
-def _expect_denial(
-    agent: CodingAgent, hook: HookEntry, what: str, content: str, environment: Mapping[str, str]
-) -> GateFinding:
-    title = f"{hook.event}: {what}"
-    try:
-        ran = subprocess.run(  # noqa: S603 - the installed command, as the host runs it
-            ["/bin/sh", "-c", hook.command],
-            input=content.encode(),
-            env={**os.environ, **environment},
-            capture_output=True,
-            timeout=PROBE_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return GateFinding(check=title, problem=f"The command did not end: {error}.")
-    if ran.returncode != 0 or not agent.is_denial(hook.event, ran.stdout):
-        said = ran.stdout.decode("utf-8", "replace")[:200]
-        return GateFinding(check=title, problem=f"No denial, but exit code {ran.returncode} and {said!r}.")
-    return GateFinding(check=title)
+def _is_asked(listening: socket.socket) -> bool:
+    """Return whether the hook has connected to this server within the time that a probe may take."""
+    return bool(select.select([listening], [], [], PROBE_TIMEOUT_S)[0])
+
+
+class HookProbe:
+    """Runs the command of an installed hook as the coding agent does."""
+
+    def __init__(self, agent: CodingAgent, hook: HookEntry, environment: Mapping[str, str]) -> None:
+        self._agent = agent
+        self._hook = hook
+        self._environment = {**os.environ, **environment}
+
+    def expect_denial(
+        self,
+        what: str,
+        content: str,
+        environment: Mapping[str, str] | None = None,
+        *,
+        is_killed: Callable[[], bool] | None = None,
+    ) -> GateFinding:
+        """Return whether the command denies. `is_killed` waits for the moment at which the hook is killed."""
+        title = f"{self._hook.event}: denies {what}"
+        with tempfile.TemporaryFile() as stream:
+            stream.write(content.encode())
+            stream.seek(0)
+            process = subprocess.Popen(  # noqa: S603 - the installed command, as the host runs it
+                ["/bin/sh", "-c", f"{SURVIVES}{self._hook.command}"],
+                env={**self._environment, **(environment or {})},
+                stdin=stream,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        try:
+            if is_killed is not None and is_killed():
+                os.killpg(process.pid, DEADLY)
+            output, _ = process.communicate(timeout=PROBE_TIMEOUT_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return GateFinding(check=title, problem=f"The command did not end: {error}.")
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode != 0 or not self._agent.is_denial(self._hook.event, output):
+            said = output.decode("utf-8", "replace")[:200]
+            return GateFinding(
+                check=title, problem=f"No denial, but exit code {process.returncode} and {said!r}."
+            )
+        return GateFinding(check=title)
 
 
 def _check_server(config: Path | None) -> GateFinding:

@@ -18,7 +18,7 @@ HARD_LIMIT_S = 20
 HOST_MARGIN_S = 60
 """The host's timeout is this much above the deadline of the hook, so that the hook always answers first."""
 
-host_argument = click.argument("host", type=click.Choice(list(CODING_AGENTS)))
+host_argument = click.argument("host", type=click.Choice(list(CODING_AGENTS)), metavar="AGENT")
 wait_option = click.option(
     "--wait",
     default=DEFAULT_WAIT,

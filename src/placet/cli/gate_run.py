@@ -60,7 +60,7 @@ class NotApproved(Exception):
 
 
 @click.command()
-@click.argument("host", type=click.Choice([*CODING_AGENTS, *PROXIED_AGENTS]))
+@click.argument("host", type=click.Choice([*CODING_AGENTS, *PROXIED_AGENTS]), metavar="AGENT")
 @click.option("--event", required=True, metavar="NAME", help="The hook event of the coding agent.")
 @click.option(
     "--wait",

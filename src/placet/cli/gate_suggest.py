@@ -25,15 +25,19 @@ def suggest(config: Path | None, write: bool) -> None:
     """
     path = config or find_default_policy_file(os.environ)
     policy, now = load_policy(config, os.environ), datetime.now(UTC)
-    for one in suggest_rules(read_history()):
+    records, count = read_history(), 0
+    for one in suggest_rules(records):
         call = HostCall(
             host="", event="", tool=one.tool, arguments={}, folder=one.folder, command=one.command
         )
         if evaluate(policy, call, home=str(Path.home()), now=now).effect is not None:
             continue
+        count += 1
         rule = one.format_rule(now.date())
         click.echo(mark_hidden(f"# approved {one.count} times, never rejected or changed\n{rule}"))
         if write and click.confirm("Add this rule?", err=True):
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("a", encoding="utf-8") as stream:
                 stream.write(f"\n{rule}")
+    if not count:
+        click.echo(f"No suggestion from {len(records)} decisions.", err=True)

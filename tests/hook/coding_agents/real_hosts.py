@@ -286,6 +286,7 @@ def run_claude(
         "ANTHROPIC_API_KEY": "x",
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "MCP_CONNECT_TIMEOUT_MS": f"{LIMIT_S * 1000}",
         "IS_SANDBOX": "1",
     }
     host.start("claude", "-p", "go", *arguments, env=env)
