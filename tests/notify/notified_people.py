@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from placet.cases.case import Case
+from placet.cases.case_verification import find_problems
 from placet.notify.settings import NotifySettings
 from placet.ports.outbox_store import Delivery, DeliveryFilter
 from placet.testing.platforms import VisibleMessage
@@ -92,6 +93,13 @@ class NotifiedPeople:
             return case if holds(case) else None
 
         return await asyncio.to_thread(eventually, read)
+
+    async def find_log_problems(self, hitl: dict[str, Any]) -> list[str]:
+        """What does not match the log of the case."""
+        finding = self.server.parts.store.find_stored_case(hitl["case_id"])
+        stored = await asyncio.to_thread(self.server.run, finding)
+        assert stored is not None
+        return find_problems(stored)
 
     async def wait_for_attempts(self, hitl: dict[str, Any], attempts: int) -> dict[str, Delivery]:
         """The deliveries by their target, once each was attempted so often."""

@@ -36,9 +36,14 @@ async def test_a_press_in_telegram_closes_the_case_and_updates_every_message(peo
     assert poll["responded_by"] == {"name": "Ada Lovelace"}
     assert poll["submission_context"]["submitted_by"]["platform_user_id"] == "7"
     await people.telegram_server.wait_until(lambda: "Your answer was recorded." in people.bot.notices)
+    assert await people.find_log_problems(hitl) == []
     ending = (await people.wait_for_mails(2))[-1]
     assert ending.message["In-Reply-To"] == mail.message["Message-ID"]
     assert "Approved by Ada Lovelace" in ending.part("plain")
+    await people.pass_time(days=31)
+    case = await people.wait_for_case(hitl, lambda case: case.erased_at is not None)
+    assert case.recipients == ("ada",)
+    assert await people.find_log_problems(hitl) == []
 
 
 @pytest.mark.spec("8-reminder-sent-at")

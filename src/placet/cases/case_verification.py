@@ -129,7 +129,10 @@ def _compare_with_data(case: Case, stored: StoredCase) -> Iterator[str]:
         yield "The result is not what the events say."
     if case.status.value != logged["status"]:
         yield "status is not what the events say."
-    if len(case.review_digests) != 1 + sum(event.type == log.PASSED_ON for event in stored.events):
+    if case.erased_at is None and list(case.recipients) != _read_data(stored.events[0]).get("recipients", []):
+        yield "recipients is not what the events say."
+    passed_on = sum(event.type == log.PASSED_ON for event in stored.events)
+    if len(case.review_digests) != 1 + len(case.recipients) + passed_on:
         yield "The number of review links is not what the events say."
 
 

@@ -171,7 +171,13 @@ class CaseCreator:
         repeatable: IdempotentRequest | None,
         hold: BuildHold | None,
     ) -> CreatedCase:
-        created = {"type": case.type, "offer_digest": case.offer_digest, "expires_at": case.expires_at}
+        created: dict[str, Any] = {
+            "type": case.type,
+            "offer_digest": case.offer_digest,
+            "expires_at": case.expires_at,
+        }
+        if case.recipients:
+            created["recipients"] = case.recipients
         new_case, event = begin(case, created, actor=get_actor(principal), salt=random_values.generate_salt())
         creation = CaseCreation(
             case=new_case,
