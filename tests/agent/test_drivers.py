@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from placet.agent import Agent, AsyncAgent, Decided, Notice, PendingCase, PendingCases
 from placet.agent.async_agent import AsyncListener
 from placet.agent.base_agent import MAX_STREAMS
+from placet.agent.discovery import UNKNOWN_SERVICE
 from placet.agent.flow import Flow, SleepUntil
 from placet.agent.responses import MAX_BODY_BYTES, SUBMIT_TIMEOUT_S, BoundedBody, verify_outcome
 from placet.errors import ChannelRefused, NotificationFailed, StillWaiting
@@ -176,9 +177,12 @@ def test_wait_cancelled_during_an_event_ends() -> None:
 def test_streams_of_many_cases_leave_connections_for_polls() -> None:
     agent = Agent(tell=lambda notice: None, clock=lambda: CASE.created_at)
     streaming = PendingCase(case=STREAMING)
-    followed = [agent._build_flow(streaming, CASE.created_at) for _ in range(MAX_STREAMS)]
+    followed = [agent._build_flow(streaming, CASE.created_at, UNKNOWN_SERVICE) for _ in range(MAX_STREAMS)]
     agent._following += [object()] * len(followed)  # type: ignore[list-item]
-    for flow, listens in ((followed[0], True), (agent._build_flow(streaming, CASE.created_at), False)):
+    for flow, listens in (
+        (followed[0], True),
+        (agent._build_flow(streaming, CASE.created_at, UNKNOWN_SERVICE), False),
+    ):
         flow.step(CASE.created_at)
         flow.report_response(200, {}, b'{"status": "pending"}', CASE.created_at)
         assert (getattr(flow.step(CASE.created_at), "listen", None) is not None) is listens

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from placet.agent.delivery_mode import DISPLAY_VARIABLES
 from tests.cli.forked_command import INSTALLED, forked_command
 from tests.waiting import PATIENCE_S, eventually
 
@@ -20,8 +21,12 @@ COMMAND = (
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without settings of Placet, and with these."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
+    """This process's environment without settings of Placet, desktop and SSH session, and with these."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PLACET_", "SSH_")) and name not in DISPLAY_VARIABLES
+    }
     return {**inherited, **(extra or {})}
 
 

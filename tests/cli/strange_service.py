@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from placet.protocol.service_paths import DISCOVERY
+
 
 class Call(Struct, frozen=True, kw_only=True):
     """What it was sent."""
@@ -33,10 +35,11 @@ class StrangeService:
     def __init__(self, url: str) -> None:
         self.url = url
         self.calls: list[Call] = []
+        self.discoveries: list[Call] = []
         self.replies: dict[str, Reply | Callable[[Call], Reply]] = {}
 
     def reply(self, call: Call) -> Reply:
-        self.calls.append(call)
+        (self.discoveries if call.path == DISCOVERY else self.calls).append(call)
         found = self.replies.get(call.path, Reply(status=404))
         return found(call) if callable(found) else found
 

@@ -16,6 +16,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import httpx
 from msgspec.structs import replace
 
+from placet.agent.discovery import (
+    DISCOVERY_TIMEOUT_S,
+    UNKNOWN_SERVICE,
+    ServiceCapabilities,
+    build_discovery_url,
+    read_capabilities,
+)
 from placet.agent.flow import Done, Flow, Notice, Poll, SleepUntil
 from placet.agent.outcomes import Decided, Outcome
 from placet.agent.pending_case_store import PendingCase, PendingCases, SavedCase
@@ -46,6 +53,8 @@ from placet.errors import (
 )
 
 ORIGIN_EXAMPLE = "https://reviews.example"
+DISCOVER_AGAIN_AFTER = timedelta(hours=1)
+MAX_SERVICES = 1000
 MAX_STREAMS = 32  # per agent; more would leave no connection for polls
 
 TellT = TypeVar("TellT")
@@ -176,6 +185,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         self._rounds = RoundNumbers()
         self._advice = SuggestionLimit()
         self._following: list[ListenerT] = []
+        self._services: dict[str, tuple[ServiceCapabilities, datetime]] = {}
 
     def _check_tell(self, tell: object) -> None:
         """Raise SettingsError unless `tell` is a function that runs when it is called."""
@@ -227,7 +237,8 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             yield RunBlocking(saved.begin)
             yield from self._tell_person(self._rounds.number_notice(Notice(name="requested", case=case)))
             saved.mark_notified()  # immediately: an agent killed before this sends the link again
-        flow = self._build_flow(pending, began)
+        service = yield from self._discover(case)
+        flow = self._build_flow(pending, began, service)
         listener = self._listener(self._http, flow, pending.credentials, self._now)
         self._following.append(listener)
         try:
@@ -246,6 +257,24 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             raise unproven
         yield from self._end(saved, Notice(name="ended", case=case, outcome=verified))
         return verified
+
+    def _discover(self, case: FollowedCase) -> Generator[Any, Any, ServiceCapabilities]:
+        """Return what the service says about itself; it is asked once an hour, without credentials."""
+        if self._max_wait == timedelta(0):
+            return UNKNOWN_SERVICE  # one poll, without a stream or a pause
+        url, now = build_discovery_url(case.service_url), self._now()
+        known = self._services.get(url)
+        if known is not None and now < known[1]:
+            return known[0]
+        try:
+            status, _, body = yield Fetch(url, {}, DISCOVERY_TIMEOUT_S)
+        except (httpx.HTTPError, httpx.InvalidURL):
+            status, body = 0, b""
+        service = read_capabilities(status, body)
+        if len(self._services) >= MAX_SERVICES:
+            self._services.clear()
+        self._services[url] = (service, now + DISCOVER_AGAIN_AFTER)
+        return service
 
     def _poll_until_closed(
         self, flow: Flow, listener: ListenerT, credentials: dict[str, str], saved: SavedCase
@@ -320,7 +349,7 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
         yield from self._pass_on(notice)
         yield RunBlocking(saved.end)
 
-    def _build_flow(self, pending: PendingCase, began: datetime) -> Flow:
+    def _build_flow(self, pending: PendingCase, began: datetime, service: ServiceCapabilities) -> Flow:
         now = self._now()
         return Flow(
             pending.case,
@@ -334,6 +363,8 @@ class BaseAgent(Generic[TellT, HttpT, ListenerT]):
             interval_s=self._interval_s,
             give_up_at=began + self._max_wait if self._max_wait is not None else None,
             streams=self._streams and len(self._following) < MAX_STREAMS,
+            service=service,
+            takes_callbacks=self._callback_url is not None,
         )
 
 

@@ -11,8 +11,9 @@ from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
+from placet.agent.discovery import UNKNOWN_SERVICE, ServiceCapabilities, choose_transport
 from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
-from placet.agent.poll_interval import PollInterval, compute_clock_lead
+from placet.agent.poll_interval import MAX_INTERVAL_S, PollInterval, compute_clock_lead
 from placet.agent.service_responses import FollowedCase, PollResult, read_poll_result, read_reminder
 from placet.errors import CaseLost, CredentialsRefused, StillWaiting, UnreadableAnswer
 from placet.protocol import stream
@@ -84,16 +85,25 @@ class Flow:
         interval_s: float | None = None,
         give_up_at: datetime | None = None,
         streams: bool = True,
+        service: ServiceCapabilities = UNKNOWN_SERVICE,
+        takes_callbacks: bool = False,
         asks_first: bool = False,
         reminded_up_to: datetime | None = None,
     ) -> None:
         self.case = case
         self.last_poll: PollResult | None = None
-        self._pace = PollInterval(interval_s=interval_s, dice=dice)
+        transport = choose_transport(case, service, takes_callbacks=takes_callbacks)
+        self._pace = PollInterval(
+            interval_s=interval_s,
+            min_interval_s=service.min_interval_s or 0.0,
+            max_interval_s=service.recommended_interval_s or MAX_INTERVAL_S,
+            dice=dice,
+        )
         self._give_up_at = give_up_at
         # A resumed case is polled at least once, even if there is no time left to wait.
         self._must_ask = asks_first
-        self._streams = streams and case.events_url is not None
+        self._streams = streams and transport == "sse"
+        self._awaits_callback = transport == "callback" and interval_s is None
         self._stream_failures = 0
         self._listening_since: datetime | None = None
         self._last_event_id: str | None = None
@@ -283,7 +293,7 @@ class Flow:
 
     def _schedule(self, seconds: float, now: datetime) -> datetime:
         """Return the time after `seconds`, or right after the deadline if that is sooner."""
-        if self._listening_since is not None:
+        if self._listening_since is not None or self._awaits_callback:
             seconds = max(seconds, POLL_INTERVAL_WITH_STREAM_S)
         soon_after = self.case.expires_at + timedelta(seconds=1)
         later = now + timedelta(seconds=seconds)

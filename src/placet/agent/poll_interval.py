@@ -14,8 +14,18 @@ JITTER = 0.2
 class PollInterval:
     """The waits of one case; `dice` returns random numbers in [0, 1), for jitter."""
 
-    def __init__(self, *, interval_s: float | None = None, dice: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        interval_s: float | None = None,
+        min_interval_s: float = 0.0,
+        max_interval_s: float = MAX_INTERVAL_S,
+        dice: Callable[[], float],
+    ) -> None:
+        """`interval_s` is what the user wants; the limits are what the service asks for."""
         self._interval_s = interval_s
+        self._min_interval_s = min_interval_s
+        self._max_interval_s = max_interval_s
         self._dice = dice
         self._wait_s = FIRST_S
         self._troubles = 0
@@ -27,9 +37,9 @@ class PollInterval:
             return self._interval_s
         asked = parse_retry_after(headers, now)
         if asked is not None:
-            return self._add_jitter(asked)
-        wait_s, self._wait_s = self._wait_s, min(self._wait_s * GROWTH, MAX_INTERVAL_S)
-        return self._add_jitter(wait_s)
+            return self._add_jitter(max(asked, self._min_interval_s))
+        wait_s, self._wait_s = self._wait_s, min(self._wait_s * GROWTH, self._max_interval_s)
+        return self._add_jitter(max(wait_s, self._min_interval_s))
 
     def after_failure(self, headers: Mapping[str, str], now: datetime) -> float:
         """Return the seconds to wait after a 429 or after a failed request."""

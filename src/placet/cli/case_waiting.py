@@ -21,7 +21,7 @@ from placet.agent.pending_case_store import get_default_path
 from placet.agent.trust import parse_origin
 from placet.channels import texts
 from placet.cli import results
-from placet.cli.notifications import VIAS, QuestionNotifier, build_targets, open_messengers
+from placet.cli.notifications import AUTO, VIAS, QuestionNotifier, build_targets, open_messengers
 from placet.cli.progress_line import ProgressLine
 from placet.cli.text_tables import discard_output
 from placet.errors import (
@@ -115,7 +115,8 @@ _VIA = click.option(
     multiple=True,
     type=click.Choice(VIAS),
     envvar="PLACET_VIA",
-    help="How to notify the person. Repeatable. Default: print, on standard error.",
+    help="How to notify the person. Repeatable. Default: auto, which opens a browser on a desktop, prints the"
+    " link with a QR code over SSH, and else prints the link on standard error.",
 )
 
 
@@ -160,7 +161,7 @@ class CaseWait:
 
     def __init__(self, how: WaitOptions, *, several: bool = False) -> None:
         self._how = how
-        self._vias = how.vias or ("print",)
+        self._vias = how.vias or (AUTO,)
         live = None if not several and "terminal" not in self._vias else False
         self.line = ProgressLine(live=live, several=several)
         self._messengers = open_messengers(self._vias, how.also, os.environ, self.line)

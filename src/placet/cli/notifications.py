@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from placet.agent import Notice, PendingCases
 from placet.agent.channel_bridge import ChannelBridge, build_card
+from placet.agent.delivery_mode import choose_delivery_mode, has_desktop
 from placet.channels import texts
 from placet.channels.registry import (
     CHANNEL_NAMES,
@@ -29,7 +30,8 @@ from placet.protocol.addresses import LOOPBACK_HOSTS
 from placet.text.characters import mark_hidden
 from placet.text.truncation import to_single_line, truncate
 
-LOCAL_VIAS = ("print", "browser", "qr")
+AUTO = "auto"
+LOCAL_VIAS = (AUTO, "print", "browser", "qr")
 VIAS = (*CHANNEL_NAMES, *LOCAL_VIAS)
 INDENT = "  "
 MAX_PROMPT_LENGTH = 600
@@ -184,10 +186,23 @@ class ScreenTarget:
         if notice.name not in ("requested", "reminder"):
             return
         link = notice.case.review_url
-        extra = draw_qr_code(link, self._line) if "qr" in self._how else []
+        how = self._choose_modes(link, is_reminder=notice.name == "reminder")
+        extra = draw_qr_code(link, self._line) if "qr" in how else []
         self._line.say(*format_question(notice, self._line), *extra)
-        if "browser" in self._how and not await asyncio.to_thread(open_in_browser, link):
+        if "browser" in how and not await asyncio.to_thread(open_in_browser, link):
             self._line.say("No browser was found. Open the link yourself.")
+
+    def _choose_modes(self, link: str, *, is_reminder: bool) -> Collection[str]:
+        """Return how to show the link. A reminder opens no second window that nobody asked for."""
+        if AUTO not in self._how or is_reminder:
+            return self._how
+        mode = choose_delivery_mode(
+            link,
+            environ=os.environ,
+            platform=sys.platform,
+            is_watched=self._line.live or self._line.is_screen,
+        )
+        return {*self._how, mode}
 
     async def listen(self) -> None:
         """Do nothing: the screen takes no answers."""
@@ -227,8 +242,7 @@ def draw_qr_code(link: str, line: ProgressLine) -> list[str]:
 
 def open_in_browser(link: str) -> bool:
     """Open the link in a graphical browser; return whether that worked."""
-    graphical = sys.platform in ("darwin", "win32")
-    if not graphical and not any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
+    if not has_desktop(os.environ, sys.platform) and not os.environ.get("BROWSER"):
         return False
     try:
         with _quiet_stdout():
