@@ -23,6 +23,7 @@ from scripts.drawing import ROOT, part_names, replace_parts
 
 DRAWINGS: Mapping[str, Callable[[], str]] = {
     "settings": draw_settings.draw,
+    "discovery-settings": draw_settings.draw_discovery,
     "notify-settings": draw_settings.draw_notify,
     "relay-settings": draw_settings.draw_relay,
     "relay-routes": draw_relay_api.draw_routes,

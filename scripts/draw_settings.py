@@ -12,6 +12,7 @@ import msgspec
 
 from placet.cli.serve import serve
 from placet.notify.settings import NotifyRule, NotifySettings, RecipientSettings
+from placet.protocol.discovery import ServiceDetails
 from placet.relay.settings import (
     AgentSettings,
     CallerSettings,
@@ -38,7 +39,7 @@ NOTIFY_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "notify.recipients.NAME": RecipientSettings,
     "notify.rules": NotifyRule,
 }
-TABLES = frozenset({"relay", "notify"})  # what a text in the environment cannot say
+TABLES = frozenset({"relay", "notify", "discovery"})  # what a text in the environment cannot say
 
 
 def draw() -> str:
@@ -81,6 +82,11 @@ def draw_relay() -> str:
 def draw_notify() -> str:
     """What stands below `[notify]`, table by table."""
     return _draw_tables(NOTIFY_TABLES)
+
+
+def draw_discovery() -> str:
+    """What stands below `[discovery]`."""
+    return _rows(ServiceDetails)
 
 
 def _draw_tables(tables: Mapping[str, type[msgspec.Struct]]) -> str:

@@ -14,16 +14,19 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from placet.desk.case_limits import Limits
+from placet.desk.draft import TYPE_PATTERN
 from placet.errors import SettingsError, ValidationFailed
 from placet.notify.settings import NotifySettings, check_notify
 from placet.protocol.addresses import is_secure_or_loopback, normalize_url
 from placet.protocol.conversion import suggest_field
+from placet.protocol.discovery import URL_DETAILS, ServiceDetails
 from placet.protocol.duration import parse_duration
 from placet.relay.settings import RelaySettings, check_relay
+from placet.text.characters import is_one_line
 
 PREFIX = "PLACET_"
 DEFAULT_FILE = "placet.toml"
-OPTIONAL = frozenset({"base_url", "theme", "relay", "notify"})
+OPTIONAL = frozenset({"base_url", "theme", "relay", "notify", "discovery"})
 EMPTY_ALLOWED = OPTIONAL | {"cors_origins"}
 
 # As browsers send it: no default port, no slash at the end.
@@ -90,6 +93,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The agents behind the relay and who may call them; a table, only in the settings file."""
     notify: NotifySettings | None = None
     """Whom the server notifies of which cases; a table, only in the settings file."""
+    discovery: ServiceDetails | None = None
+    """What the discovery document says besides what the server knows; a table, only in the settings file."""
     log_style: Literal["auto", "json", "text"] = "auto"
     """The format of log lines; auto is text in a terminal and JSON otherwise."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -182,6 +187,8 @@ def check(settings: Settings) -> None:
         check_relay(settings.relay, allow_loopback=settings.allow_loopback)
     if settings.notify is not None:
         check_notify(settings.notify)
+    if settings.discovery is not None:
+        check_discovery(settings.discovery)
     for origin in settings.cors_origins:
         if origin != "*" and not ORIGIN.fullmatch(origin):
             raise SettingsError(
@@ -199,6 +206,21 @@ def check(settings: Settings) -> None:
         raise SettingsError(
             f"Listening on {settings.host} requires base_url: the https:// URL where people reach it."
         )
+
+
+def check_discovery(details: ServiceDetails) -> None:
+    """Raise SettingsError for details that the discovery document cannot show."""
+    for name in URL_DETAILS:
+        url = getattr(details, name)
+        if url is not None and not is_secure_or_loopback(url):
+            raise SettingsError(f"discovery.{name}: {url[:200]!a} is not an https:// address.")
+    for type in details.review_types:
+        if not re.fullmatch(TYPE_PATTERN, type):
+            raise SettingsError(
+                f"discovery.review_types: {type[:100]!a} is neither a standard type nor an x-… type."
+            )
+    if details.contact is not None and not is_one_line(details.contact):
+        raise SettingsError("discovery.contact must be one line.")
 
 
 def _build_settings_error(error: msgspec.ValidationError, origins: Mapping[str, str]) -> SettingsError:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from placet.protocol.discovery import ServiceCard, build_discovery
+from placet.protocol.discovery import ServiceCard, ServiceDetails, build_discovery
 from placet.protocol.versions import SPEC_VERSIONS
 
 CARD = ServiceCard(
@@ -85,6 +85,32 @@ def test_the_document_tells_what_this_server_can_do() -> None:
     assert "max_requests_per_minute" not in get_nested_document("0.9", silent)["rate_limits"]
     assert get_nested_document("0.9")["policies"]["data_retention_days"] == 30
     assert get_nested_document("0.9")["capabilities"]["max_timeout"] == "7d"
+
+
+@pytest.mark.parametrize("version", SPEC_VERSIONS)
+def test_operators_say_what_the_server_cannot_know(version: str) -> None:
+    details = ServiceDetails(
+        homepage="https://parcels.example",
+        logo_url="https://parcels.example/logo.svg",
+        contact="desk@parcels.example",
+        review_types=("confirmation", "x-parcel"),
+        authentication="",
+        documentation="https://parcels.example/docs",
+        privacy_policy="https://parcels.example/privacy",
+    )
+    formats = ("json-render",)
+    card = replace(CARD, details=details, surface_formats=formats, surface_profiles=("p",), max_open_cases=9)
+    document = get_nested_document(version, card)
+    assert document["service"]["url"] == "https://parcels.example"
+    assert document["service"]["contact"] == "desk@parcels.example"
+    assert document["capabilities"]["review_types"] == ["confirmation", "x-parcel"]
+    assert document["capabilities"]["surface_formats"] == ["json-render"]
+    assert document["capabilities"]["supports_surface"] is True
+    assert ("surface_profiles" in document["capabilities"]) is (version >= "0.8")
+    assert document["rate_limits"]["max_active_cases_per_agent"] == 9
+    assert document["policies"]["privacy_policy"] == "https://parcels.example/privacy"
+    assert document["examples"]["documentation"] == "https://parcels.example/docs"
+    assert "authentication" not in document
 
 
 @pytest.mark.parametrize("version", SPEC_VERSIONS)

@@ -38,7 +38,7 @@ from placet.ports.courier import Courier
 from placet.ports.identity import Principal
 from placet.ports.store import Store
 from placet.ports.verifier import EvidenceVerifier
-from placet.protocol.discovery import ServiceCard
+from placet.protocol.discovery import ServiceCard, ServiceDetails
 from placet.relay.route_addresses import AGENT_PROXY, RELAY_PATHS, WEBHOOKS
 from placet.relay.settings import RelaySettings, parse_networks
 from placet.reviews.registry import REVIEW_TYPES, SAMPLES, load_custom_type, load_review_type
@@ -530,6 +530,8 @@ def build_service_card(settings: Settings) -> ServiceCard:
         polls_per_minute=settings.polls_per_minute,
         signs_results=settings.signing != "none",
         sends_callbacks=True,
+        max_open_cases=limits.max_open_cases,
+        details=settings.discovery or ServiceDetails(),
     )
 
 

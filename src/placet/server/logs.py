@@ -73,7 +73,5 @@ def configure_logs(*, style: Literal["auto", "json", "text"], level: str) -> Non
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
     logging.getLogger("uvicorn.error").setLevel(max(root.level, logging.WARNING))  # we log the same
-    logging.getLogger("httpx").setLevel(
-        max(root.level, logging.WARNING)
-    )  # it logs each call of a messenger
+    logging.getLogger("httpx").setLevel(max(root.level, logging.WARNING))  # it logs each call of a messenger
     logging.getLogger("uvicorn.access").disabled = True  # it would log review links with their tokens
