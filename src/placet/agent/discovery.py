@@ -18,7 +18,7 @@ DISCOVERY_TIMEOUT_S = 3.0
 MIN_INTERVAL_LIMIT_S, MAX_INTERVAL_LIMIT_S = 60.0, 300.0
 """No service makes an agent poll less often than this."""
 
-Transport = Literal["sse", "callback", "polling"]
+DecisionTransport = Literal["sse", "callback", "polling"]
 """How an agent learns of a decision. It also polls in every case, because the others may fail silently."""
 
 
@@ -60,7 +60,9 @@ def read_capabilities(status: int, body: bytes) -> ServiceCapabilities:
     )
 
 
-def choose_transport(case: FollowedCase, service: ServiceCapabilities, *, takes_callbacks: bool) -> Transport:
+def choose_transport(
+    case: FollowedCase, service: ServiceCapabilities, *, takes_callbacks: bool
+) -> DecisionTransport:
     """Return how to learn of the decision: by the event stream, by callbacks, or by polls alone."""
     if case.events_url is not None and service.supports_streams is not False:
         return "sse"

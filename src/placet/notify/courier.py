@@ -191,11 +191,16 @@ class NotificationCourier:
         ]
 
 
-Outcome = Literal["delivered", "unneeded", "refused", "failed"]
-STATUS: Mapping[Outcome, int | None] = {"delivered": 200, "unneeded": 204, "refused": None, "failed": None}
+AttemptOutcome = Literal["delivered", "unneeded", "refused", "failed"]
+STATUS: Mapping[AttemptOutcome, int | None] = {
+    "delivered": 200,
+    "unneeded": 204,
+    "refused": None,
+    "failed": None,
+}
 
 
-def _reply(outcome: Outcome, error: str | None = None) -> DeliveryReply:
+def _reply(outcome: AttemptOutcome, error: str | None = None) -> DeliveryReply:
     return DeliveryReply(
         status=STATUS[outcome], error=error, took_for=timedelta(0), refused=outcome == "refused"
     )
