@@ -35,6 +35,7 @@ def test_a_person_allows_more_calls_corrects_a_slip_and_ends_it(
     allow = page.get_by_label("Allow more calls like this one without asking me")
     expect(allow).to_have_count(1)
     expect(allow).to_be_hidden()
+    page.get_by_label("Decide each call on its own").check()
     for call in page.get_by_role("radiogroup").all():
         call.get_by_label("Approve", exact=True).check()
     expect(allow).not_to_be_checked()
@@ -75,6 +76,7 @@ def test_what_was_ticked_beside_a_call_that_is_rejected_allows_nothing(
     agent: httpx.Client, page: Page, hitl: dict[str, Any]
 ) -> None:
     page.goto(hitl["review_url"])
+    page.get_by_label("Decide each call on its own").check()
     first, second = page.get_by_role("radiogroup").all()
     first.get_by_label("Approve", exact=True).check()
     page.get_by_label("Allow more calls like this one without asking me").check()
@@ -98,9 +100,11 @@ def test_nothing_is_allowed_that_the_page_does_not_show(
     press(page, "Approve all")
     expect(page.get_by_role("alert").first).to_contain_text("Decide about this call")
     assert agent.get(hitl["poll_url"]).json()["status"] != "completed"
+    page.get_by_label("Decide each call on its own").check()
     page.get_by_role("radiogroup").first.get_by_label("Approve", exact=True).check()
     expect(allow).to_be_checked()
     allow.uncheck()
+    page.get_by_label("Decide each call on its own").uncheck()
     press(page, "Approve all")
     expect(page.get_by_text("This question is answered", exact=True)).to_be_visible()
     assert "grants" not in agent.get(hitl["poll_url"]).json()["result"]["data"]

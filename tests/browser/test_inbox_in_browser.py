@@ -201,7 +201,7 @@ def test_the_list_is_accessible_narrow_and_light(
     with visiting(browser, NARROW, locale=language) as page:
         page.goto(f"{server.url}/inbox")
         page.locator("#f-key").fill(key)
-        page.locator("button.only").click()
+        page.locator("button.yes").click()
         page.wait_for_selector("html[data-enhanced] .case-links", state="attached")
         assert page.locator("html").get_attribute("dir") == ("rtl" if language == "ar" else "ltr")
         assert violations(page) == []

@@ -109,8 +109,8 @@ def test_an_argument_that_nobody_touched_stays_as_it_was(
     call = {"id": "c1", "name": "printer", "arguments": arguments}
     hitl = server.open(agent, type="approval", context={"tool_calls": [call]})
     page.goto(hitl["review_url"])
-    page.get_by_role("radio", name="Approve with changes").check()
+    page.get_by_text("Change it first").click()
     page.locator("#edit-1").get_by_label("Copies").fill("2")
-    press(page, "Send my decision")
+    press(page, "Approve with changes")
     decision = decided(agent, hitl, page)["decisions"]["c1"]
     assert decision["arguments"] == {**arguments, "copies": 2}

@@ -81,8 +81,8 @@ def test_a_secret_planted_beside_a_call_is_not_run_with(
     with visiting(browser, java_script_enabled=False) as page:
         page.goto(hitl["review_url"])
         plant(server, hitl, **{"decision.1": "edit", "edit.1.pin": "66-66", "edit.1.amount": "5"})
-        page.locator("#d-1-edit").check()
+        page.get_by_text("Change it first").click()
         page.locator("[name='edit.1.amount']").fill("6")
-        page.get_by_role("button", name="Send my decision").click()
+        page.get_by_role("button", name="Approve with changes").click()
         decision = result(agent, hitl, page)["decisions"]["c1"]
         assert decision["arguments"] == {"amount": 6, "pin": "47-11"}

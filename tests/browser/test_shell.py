@@ -55,18 +55,19 @@ def test_the_first_screen_of_a_phone_holds_all_that_is_at_stake(
             "Parcel Desk",
             "Support assistant",
             LETTER["prompt"],
-            "If you approve",
             "cannot be undone",
+            "Dear Jonas",  # what is to be approved begins here
         ):
             box = page.get_by_text(str(words)).first.bounding_box()
             assert box is not None
-            assert box["y"] + box["height"] <= bar["y"], words
-        stakes = page.locator(".stakes")
-        expect(stakes).to_contain_text("If you do nothingIt counts as a no.")
-        expect(stakes).to_contain_text("in 2 hours")
-        expect(stakes.locator("time")).to_contain_text("GMT+5:30" if js else "UTC")
-        assert "UTC" in str(stakes.locator("time").get_attribute("title"))
-        box = stakes.bounding_box()
+            height = box["height"] if words != "Dear Jonas" else 60
+            assert box["y"] + height <= bar["y"], words
+        terms = page.locator(".terms-line")
+        expect(terms).to_contain_text("After that, it counts as a no.")
+        expect(terms).to_contain_text("in 2 hours")
+        expect(terms.locator("time")).to_contain_text("GMT+5:30" if js else "UTC")
+        assert "UTC" in str(terms.locator("time").get_attribute("title"))
+        box = terms.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= bar["y"]
 
@@ -324,7 +325,7 @@ def test_an_answer_to_something_else_than_is_asked_is_refused_in_words(
         expect(page.get_by_text("This is not what you were shown")).to_be_visible()
         if js:
             expect(page.get_by_label("Note (optional)")).to_have_value("Yes to the old one")
-        page.get_by_role("link", name="Look at it again and decide anew.").click()
+        page.get_by_role("link", name="Back to the question").click()
         press(page, "Confirm")
         expect(page.locator(".outcome h1")).to_have_text("Confirmed")
 

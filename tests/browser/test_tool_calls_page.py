@@ -45,6 +45,7 @@ def call_of(page: Page, number: int) -> Locator:
 
 def decide(page: Page, number: int, word: str) -> Locator:
     """Choose it, and what belongs to that choice."""
+    page.get_by_label("Decide each call on its own").check()
     found = call_of(page, number)
     box = found.get_by_label(word, exact=True)
     box.check()
@@ -70,6 +71,8 @@ def test_a_person_decides_each_call_and_the_agent_hears_of_each(
     page.goto(hitl["review_url"])
     expect(page.locator(".call")).to_have_count(3)
     expect(page.locator(".verdicts :checked")).to_have_count(0)
+    expect(page.locator(".verdicts").first).to_be_hidden()
+    expect(page.locator(".bar button:visible")).to_have_text(["Approve all", "Reject all"])
     expect(call_of(page, 1)).to_contain_text("asked for by Correspondence")
     expect(call_of(page, 2)).to_contain_text("High risk")
     expect(call_of(page, 3)).to_contain_text("2 times")
@@ -96,6 +99,7 @@ def test_a_person_decides_each_call_and_the_agent_hears_of_each(
     expect(changes.nth(2).locator("ins")).to_contain_text("high")
     decide(page, 2, "Reject").get_by_label("Why not").fill("The barrels have not come.")
     decide(page, 3, "Approve")
+    expect(page.locator(".bar button:visible")).to_have_text(["Send my decisions"])
     page.get_by_label("Note for the agent").fill("I am at the press.")
     if scripts:
         assert_accessible(page)
@@ -154,6 +158,7 @@ def test_what_does_not_fit_is_told_where_it_stands_and_nothing_is_lost(
     money = decide(page, 2, "Approve with changes")
     money.get_by_label("Amount").fill("9000")
     money.get_by_label("Pin").fill("08-15-27")
+    page.get_by_label("Decide each call on its own").uncheck()
     press(page, "Approve all")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("You chose something else here")
@@ -238,12 +243,10 @@ def test_only_what_is_allowed_is_offered(agent: httpx.Client, page: Page, ask: A
         inline_actions=["reject"],
     )
     page.goto(hitl["review_url"])
-    expect(page.get_by_role("radio")).to_have_count(2)
+    expect(page.locator(".bar button")).to_have_text(["Send this answer", "Reject"])
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
-    decide(page, 1, "Answer in its place").get_by_label("What the agent should hear").fill(
-        "Ask me.\nNot her."
-    )
-    press(page, "Send my decision")
+    page.get_by_label("What the agent should hear").fill("Ask me.\nNot her.")
+    press(page, "Send this answer")
     expect(page.locator("main")).to_contain_text("ask_expert: answered in its place")
     assert answer_of(agent, hitl) == (
         "edit",
@@ -274,9 +277,9 @@ def test_hostile_calls_are_only_texts(agent: httpx.Client, page: Page, ask: Ask,
     )
     page.goto(hitl["review_url"])
     expect(page.locator(".call h3")).to_contain_text("⟦U+202E⟧")
-    found = decide(page, 1, "Approve with changes")
-    found.locator('[name="edit.1.pick"]').select_option(label="plain")
-    press(page, "Send my decision")
+    page.get_by_text("Change it first").click()
+    page.locator('[name="edit.1.pick"]').select_option(label="plain")
+    press(page, "Approve with changes")
     expect(page.get_by_role("heading", level=1)).to_have_text("Decided call by call")
     if scripts:
         assert page.evaluate("window.pwned") is None
@@ -319,7 +322,7 @@ def test_a_large_argument_is_refused_or_shown_and_cannot_be_changed(
     with visiting(browser, PHONE, quiet_console=True) as page:
         page.goto(hitl["review_url"])
         expect(page.get_by_text("too large to be changed here")).to_be_visible()
-        expect(page.get_by_role("radio")).to_have_count(2)
+        expect(page.locator(".bar button")).to_have_text(["Approve", "Reject"])
         press(page, "Approve")
         expect(page.get_by_role("heading", level=1)).to_have_text("Approved")
     assert answer_of(agent, hitl)[0] == "approve"
@@ -332,6 +335,7 @@ def test_it_reads_well_narrow_dark_and_from_right_to_left(
     with visiting(browser, {"width": 320, "height": 640}, color_scheme="dark", locale="ar") as page:
         page.goto(hitl["review_url"])
         expect(page.locator("html")).to_have_attribute("dir", "rtl")
+        page.locator("#f-each").check()
         page.locator("#d-1-edit").check()
         page.locator("#d-2-reject").check()
         assert_nothing_sticks_out(page)

@@ -69,12 +69,12 @@ LONGEST_MOTION = """() => Math.max(0, ...[...document.querySelectorAll("*")].fla
 }))"""
 
 # A word of an action's name that has no room in its button.
-BROKEN_WORDS = """() => [...document.querySelectorAll(".bar button")].flatMap(button => {
-  const style = getComputedStyle(button);
-  const room = button.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+BROKEN_WORDS = """() => [...document.querySelectorAll(".bar .name")].filter(name => name.checkVisibility()).flatMap(name => {
+  const style = getComputedStyle(name);
+  const room = name.clientWidth;
   const ruler = document.createElement("canvas").getContext("2d");
   ruler.font = style.font;
-  return button.innerText.split(/\\s+/).filter(word => ruler.measureText(word).width > room + 0.5);
+  return name.innerText.split(/\\s+/).filter(word => ruler.measureText(word).width > room + 0.5);
 })"""
 
 # In print nothing floats over the text.

@@ -21,6 +21,7 @@ from placet.pages import (
     ReviewView,
     Round,
 )
+from placet.pages.decided import describe_decided
 from placet.pages.diffs import compare
 from placet.pages.language import ENGLISH, Language
 from placet.pages.page_texts import MESSAGES, NOTICES
@@ -46,6 +47,7 @@ def offer_of(body: dict[str, Any]) -> Offer:
         message=body.get("message", body["prompt"]),
         context=kind.prepare(body["context"]),
         actions=tuple(body.get("actions", kind.actions)),
+        affirmative_actions=tuple(body.get("affirmative_actions", ())),
         service=body.get("service"),
         agent=body.get("agent"),
     )
@@ -98,7 +100,14 @@ def review_view(offer: Offer, values: dict[str, Any] | None = None, **more: Any)
 def closed_view(offer: Offer | None, status: Status, **more: Any) -> ClosedView:
     shown = offer or Offer(type="approval", prompt="?", message="?")
     case = case_of(shown, status=status, closed_at=NOW - timedelta(minutes=3), **more.pop("case", {}))
-    given: dict[str, Any] = {"asker": asker_of(shown), "static_url": STATIC_URL, "page_url": "/review/x"}
+    action = case.decision.result.action if case.decision else None
+    decided = describe_decided(load_review_type(offer), offer, action) if offer else None
+    given: dict[str, Any] = {
+        "decided": decided,
+        "asker": asker_of(shown),
+        "static_url": STATIC_URL,
+        "page_url": "/review/x",
+    }
     return ClosedView(case=case, offer=offer, now=NOW, **{**given, **more})
 
 

@@ -12,7 +12,7 @@ from placet.server.page_replies import HEADERS
 
 POSTED = b"<!doctype html><title>posted</title><main class=outcome></main>"
 KEPT = {"cache-control": "public, max-age=31536000, immutable"}
-MEDIA = {"css": "text/css", "js": "text/javascript"}
+MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class Site:

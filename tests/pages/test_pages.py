@@ -17,7 +17,7 @@ from placet.pages.language import ENGLISH, Language
 from placet.pages.languages import languages
 from placet.pages.theme import read_theme
 from placet.protocol.poll import Status
-from placet.reviews.registry import REVIEW_TYPES
+from placet.reviews.registry import REVIEW_TYPES, SAMPLES
 from tests.pages.gallery import (
     FILLED,
     NOW,
@@ -78,7 +78,7 @@ def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
     assert all(picture.startswith(("data:image/", "/")) for picture in pictures)
     assert not any(picture.startswith("//") for picture in pictures)
     own = [f"{STATIC_URL}/inbox.css"] if name.startswith("inbox") else []
-    assert styles == [f"{STATIC_URL}/placet.css", "data:,", *own]
+    assert styles == [f"{STATIC_URL}/placet.css", f"{STATIC_URL}/icon.svg", *own]
 
 
 @pages
@@ -127,13 +127,22 @@ def test_who_asks_what_and_until_when_come_first() -> None:
     text = " ".join(Markup(PAGES["open-approval"]).text.split())
     head = text[: text.index("What you approve")]
     for words in (
-        "parcel-desk asks for your approval Says it is: Parcel Desk, through Support assistant",
+        "Verified: parcel-desk asks for your approval Says it is: Support assistant",
         "May this reply go out to a customer whose parcel is late?",
-        "If you approve It goes ahead exactly as it is shown here.",
-        "If you do nothing It counts as a no.",
-        "Open until today 11:30 UTC, in 2 hours",
+        "Open until today 11:30 UTC, in 2 hours. After that, it counts as a no.",
     ):
         assert words in head
+    assert "If you approve: It goes ahead exactly as it is shown here." in text[len(head) :]
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("open-")])
+def test_a_page_names_who_asks_once(name: str) -> None:
+    form = PAGES[name].partition('<form class="answer"')[2]
+    head, _, rest = form.partition('<section class="said question">')
+    assert head.count("parcel-desk") == 1
+    assert "from parcel-desk" not in rest
+    assert "says parcel-desk" not in rest
+    assert rest.count("<bdi>parcel-desk</bdi>") <= 1  # "Your answer goes to parcel-desk."
 
 
 def test_problems_stand_at_the_top_and_beside_their_fields() -> None:
@@ -249,7 +258,6 @@ def test_a_service_without_a_name_is_still_named() -> None:
     offer = Offer(type="approval", prompt="Well?", message="Well?", actions=("approve", "edit", "reject"))
     text = Markup(rendered(review_view(offer, asker=Asker()))).text
     assert "Someone without a key asks for your approval" in text
-    assert "from the service" in text
     assert "The service" in Markup(rendered(replace(answered(offer, "approve", {}), asker=Asker()))).text
 
 
@@ -297,11 +305,11 @@ def test_the_scripts_that_a_page_asks_for_are_known_before_it_asks() -> None:
 
 def test_what_a_service_says_about_undoing_is_told_and_nothing_is_claimed_beyond_it() -> None:
     said: list[tuple[dict[str, Any], str | None]] = [
-        ({"irreversible": True}, "No, it cannot be undone."),
-        ({"reversible": False}, "No, it cannot be undone."),
-        ({"irreversible": False}, "Yes, says parcel-desk."),
-        ({"reversible": True, "undo": "Within a day."}, "Yes, says parcel-desk: Within a day."),
-        ({"undo": "Ask us.", "irreversible": True}, "No, it cannot be undone."),
+        ({"irreversible": True}, "It cannot be undone."),
+        ({"reversible": False}, "It cannot be undone."),
+        ({"irreversible": False}, "It can be undone."),
+        ({"reversible": True, "undo": "Within a day."}, "It can be undone: Within a day."),
+        ({"undo": "Ask us.", "irreversible": True}, "It cannot be undone."),
         ({}, None),
         ({"reversible": "perhaps", "undo": " ", "irreversible": 1}, None),
     ]
@@ -309,15 +317,66 @@ def test_what_a_service_says_about_undoing_is_told_and_nothing_is_claimed_beyond
         body = {"type": "x-any", "prompt": "Well?", "context": context, "actions": ["go"]}
         text = " ".join(Markup(rendered(review_view(offer_of(body)))).text.split())
         assert (words or "Open until") in text
-        assert ("Can it be undone?" in text) == (words is not None)
+        assert ("be undone" in text) == (words is not None)
 
 
-def test_a_long_message_waits_until_the_stakes_are_told() -> None:
-    long = {**REVIEW_TYPES["approval"].example(), "message": "A long story. " * 30}
-    text = Markup(rendered(review_view(offer_of(long)))).text
-    assert text.index("Open until") < text.index("A long story.") < text.index("What you approve")
-    short = Markup(PAGES["open-approval"]).text
-    assert short.index("is ready and waits") < short.index("Open until")
+@pytest.mark.parametrize(
+    ("type", "first"),
+    [("approval", "What you approve"), ("escalation", "What failed"), ("selection", "A long story.")],
+)
+def test_a_long_message_follows_what_is_decided_about_unless_it_explains_a_form(
+    type: str, first: str
+) -> None:
+    text = Markup(
+        rendered(review_view(offer_of({**REVIEW_TYPES[type].example(), "message": "A long story. " * 30})))
+    ).text
+    found = sorted(
+        ("Open until", "A long story.", "What you approve", "What failed", "Options"),
+        key=lambda words: text.index(words) if words in text else len(text),
+    )
+    assert found[:2] == ["Open until", first]
+    short = Markup(PAGES[f"open-{type}"]).text
+    prompt = REVIEW_TYPES[type].example()["message"]
+    assert short.index(prompt) < short.index("Open until")
+
+
+def test_one_tool_call_has_one_set_of_controls() -> None:
+    body = SAMPLES["tool_calls"].example()
+    body["context"] = {"tool_calls": body["context"]["tool_calls"][:1]}
+    page = Markup(rendered(review_view(offer_of(body))))
+    assert not [one for one in page.all("input") if str(one.get("name")).startswith("decision.")]
+    actions = [str(button["value"]) for button in page.all("button") if button.get("name") == "action"]
+    assert [one for one in actions if one not in ("x-preview", "x-hand-back")] == [
+        "x-edit",
+        "x-respond",
+        "approve",
+        "reject",
+    ]
+
+
+def test_the_yes_is_filled_and_each_action_has_an_icon_of_its_own() -> None:
+    for name in ("approval", "confirmation", "escalation", "tool-calls", "held-message", "x"):
+        html = PAGES[f"open-{name}"]
+        bar = html[html.index('<div class="bar') : html.index("</form>")]
+        tones, icons = re.findall(r'class="(yes|also-yes|no)"', bar), re.findall(r'<path d="([^"]+)"', bar)
+        assert tones[0] == "yes"
+        assert tones[-1] == "no" or name == "tool-calls"
+        assert len(icons) == len(tones)
+        assert len(set(icons)) == len(icons) or name == "x"  # allow, and allow once
+
+
+def test_what_was_decided_about_stays_visible_after_the_answer() -> None:
+    for name, words in (
+        ("approval", "your bookshelf left our warehouse"),
+        ("selection", "Garden Room"),
+        ("confirmation", "Autumn 2019"),
+        ("escalation", "The supplier"),
+        ("calls", "Pays an invoice from the business account."),
+        ("expired", "your bookshelf left our warehouse"),
+        ("cancelled", "your bookshelf left our warehouse"),
+    ):
+        assert words in PAGES[f"closed-{name}"], name
+    assert "47-11-63" not in PAGES["closed-calls"]
 
 
 @pytest.mark.parametrize(

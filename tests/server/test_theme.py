@@ -144,7 +144,7 @@ def test_a_template_that_fails_on_a_page_is_told_in_words_and_logged(
             broken = page.post("respond", {"action": "confirm"})
             assert broken.response.status_code == 500
             assert "Something went wrong on our side" in broken.text
-            assert f'class="next" href="/review/{hitl["case_id"]}"' in broken.text
+            assert f'class="step goes" href="/review/{hitl["case_id"]}"' in broken.text
         assert client.get(hitl["poll_url"]).json()["status"] == "completed"
     assert "'nowhere' is undefined" in caplog.text
 

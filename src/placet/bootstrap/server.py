@@ -53,6 +53,7 @@ from placet.server.demo import DemoPages
 from placet.server.endpoint_api import EndpointApi
 from placet.server.evaluation_process import EvaluationProcess
 from placet.server.grant_api import GrantApi
+from placet.server.error_pages import ErrorPages
 from placet.server.home_page import HomePage
 from placet.server.inbox_pages import InboxPages
 from placet.server.inbox_sessions import InboxSessions
@@ -212,6 +213,7 @@ class ServerParts:
             log_requests=self.settings.log_requests,
             mounted=self._mounted,
             before_routing=self._start_relay_if_needed,
+            build_error_page=ErrorPages(renderer=self.renderer, replies=self.replies).build,
             later_paths=(*RELAY_PATHS, *(route.path for route in DemoPages.list_declared_routes())),
         )
 

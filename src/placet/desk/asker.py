@@ -19,9 +19,14 @@ class Asker(Struct, frozen=True, kw_only=True):
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """The declared names that the verified name does not repeat."""
+        """The declared names that the verified name does not repeat: `parcel-desk` repeats "Parcel Desk"."""
+        verified = _keep_letters(self.name or "")
         names = (self.service, self.agent)
-        return tuple(dict.fromkeys(name for name in names if name and name != self.name))
+        return tuple(dict.fromkeys(name for name in names if name and _keep_letters(name) != verified))
+
+
+def _keep_letters(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter not in "-_. ")
 
 
 def describe_asker(case: Case, offer: Offer | None, *, service_name: str | None = None) -> Asker:

@@ -15,6 +15,7 @@ from placet.reviews.registry import DECLARATIONS
 _STATIC = Path(__file__).parent / "static"
 STYLESHEET = "placet.css"
 ENTRY = "placet.js"
+FAVICON = "icon.svg"
 _SCRIPTS_OF_TYPES = "  // Here the server adds the scripts of the review types.\n"
 _MODULE = re.compile(r'^\s*"([^"]*)": "\./([\w-]+\.js)",$', re.MULTILINE)
 _HOOK = re.compile(r"[\[.#]([\w-]+)")
@@ -33,7 +34,8 @@ def read_assets() -> dict[str, bytes]:
     own = (one.folder / name for one in types for name in one.scripts.values())
     modules = [*(_STATIC / "js").glob("*.js"), *own]
     scripts = {part.name: _build_script(part) for part in sorted(modules, key=lambda part: part.name)}
-    return {STYLESHEET: styles, **beside, **scripts, ENTRY: _build_entry_script()}
+    icon = (_STATIC / FAVICON).read_bytes()
+    return {STYLESHEET: styles, **beside, **scripts, ENTRY: _build_entry_script(), FAVICON: icon}
 
 
 def _build_entry_script() -> bytes:

@@ -8,6 +8,13 @@ from placet.text.wording import message, phrase
 
 IF_ANSWERED = (phrase("When you answer"), phrase("Your answer goes to {service}."))
 AFTER_EXPIRY = IF_UNANSWERED
+# What comes of no answer, after the time until which the case is open.
+AFTER_DEADLINE: Mapping[str, str] = {
+    "skip": phrase("After that, this step is left out."),
+    "reject": phrase("After that, it counts as a no."),
+    "abort": phrase("After that, the agent is told to stop."),
+    "approve": phrase("After that, it counts as a yes, because {service} asked for that."),
+}
 ACTIONS: Mapping[str, str] = ActionTexts("label")
 ANSWERED: Mapping[str, str] = ActionTexts("answered")
 AFTERWARDS: Mapping[str, str] = ActionTexts("afterwards")
@@ -93,6 +100,23 @@ LEADS_BACK = frozenset(
     {"answered_elsewhere", "too_late", "content_changed", "too_busy", "not_recorded", "broken"}
 )
 
+# Messages about a fault of ours.
+FAULTS = frozenset({"altered", "not_recorded", "broken", "failed"})
+
+# The icon above each message; a warning sign above the others.
+MESSAGE_ICONS: Mapping[str, str] = {
+    "wrong_link": "link",
+    "session_ended": "lock",
+    "signed_out": "lock",
+    "not_found": "search",
+    "no_page": "search",
+    "answered_elsewhere": "check",
+    "too_late": "clock",
+    "second_person": "lock",
+    "unproven": "lock",
+    "too_busy": "clock",
+}
+
 # Each message: title, what happened, next step.
 MESSAGES: Mapping[str, tuple[str, str, str]] = {
     "wrong_link": (
@@ -121,6 +145,11 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
         phrase("There is nothing here"),
         phrase("The question may have been answered long ago and tidied away."),
         phrase("Ask the person who sent you here."),
+    ),
+    "no_page": (
+        phrase("There is no page at this address"),
+        phrase("The address may have been mistyped, or cut off when it was copied."),
+        phrase("Open the link again from the message you received, or ask its sender."),
     ),
     "answered_elsewhere": (
         phrase("Someone else was first"),
@@ -181,5 +210,10 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
         phrase("Something went wrong on our side"),
         phrase("It has been noted. If you have just sent something, it may not have been recorded."),
         phrase("Go back to the question. It shows what was recorded."),
+    ),
+    "failed": (
+        phrase("Something went wrong on our side"),
+        phrase("It has been noted. Nothing was recorded."),
+        phrase("Wait a minute, then load this page again."),
     ),
 }

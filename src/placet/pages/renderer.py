@@ -16,9 +16,9 @@ from jinja2 import (
 from jinja2.bccache import Bucket
 
 from placet.cases.action_labels import read_action_labels
-from placet.cases.case import Offer
 from placet.errors import SettingsError
 from placet.pages import page_texts
+from placet.pages.action_buttons import list_action_buttons
 from placet.pages.api_docs import format_description, read_api
 from placet.pages.content import ValueRenderer, display_forms
 from placet.pages.diffs import Comparison, compare
@@ -71,7 +71,8 @@ class PageRenderer:
     def render_message(self, view: MessageView) -> str:
         """Return a page with one message: wrong link, session ended, too many requests …"""
         title, text, next_step = page_texts.MESSAGES[view.name]
-        return self._render("message.html", view=view, title=title, text=text, next_step=next_step)
+        icon = page_texts.MESSAGE_ICONS.get(view.name, "warning")
+        return self._render("message.html", view=view, title=title, text=text, next_step=next_step, icon=icon)
 
     def render_home(self, view: HomeView) -> str:
         """Return the home page; in the demo it lists cases to try."""
@@ -148,7 +149,7 @@ def _build_environment(folders: Sequence[Path], language: Language, compiled: By
     environment.filters.update(
         visible=mark_hidden,
         action_labels=read_action_labels,
-        button_labels=lambda offer: _list_button_labels(offer, language),
+        buttons=lambda offer: list_action_buttons(offer, language),
         described=format_description,
         display_form=display_forms.choose_form,
         label=display_forms.format_label,
@@ -180,30 +181,6 @@ def _build_environment(folders: Sequence[Path], language: Language, compiled: By
         grouping=language.grouping,
     )
     return environment
-
-
-def _list_button_labels(offer: Offer, language: Language) -> dict[str, str]:
-    """Return the service's labels of its actions; none if a label equals our name of another action."""
-    labels = read_action_labels(offer.context)
-    names = {
-        action: page_texts.ACTIONS.get(action) or display_forms.format_label(action)
-        for action in offer.actions
-    }
-    taken = [
-        (action, _keep_letters(name)) for action, ours in names.items() for name in (ours, language.t(ours))
-    ]
-    if any(
-        _keep_letters(label) == name
-        for said, label in labels.items()
-        for action, name in taken
-        if action != said
-    ):
-        return {}
-    return labels
-
-
-def _keep_letters(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 def _list_problems(view: ReviewView) -> list[dict[str, str | None]]:

@@ -100,9 +100,19 @@ class GivenGrant(Struct, frozen=True, kw_only=True):
     state: str
 
 
+class DecidedContent(Struct, frozen=True, kw_only=True):
+    """What a decision was about, and how the page shows the answer at a glance."""
+
+    template: str
+    substance: dict[str, Any]
+    icon: str = "check"
+    is_affirmative: bool = False
+
+
 class ClosedView(Struct, frozen=True, kw_only=True):
     """The page of a closed case; `offer` is None after retention has erased its content."""
 
+    decided: DecidedContent | None = None
     case: Case
     offer: Offer | None
     asker: Asker

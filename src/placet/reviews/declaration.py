@@ -50,6 +50,8 @@ class ActionDeclaration(Struct, frozen=True, kw_only=True):
     is_inline: bool = False
     """Whether one button press can be the complete answer."""
     tone: Tone = "neutral"
+    icon: str = "other"
+    """The name of the icon on its button, from `pages/templates/icons.html`."""
 
 
 class OutcomeDeclaration(Struct, frozen=True, kw_only=True):
@@ -104,6 +106,8 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
     link_label: str = OPEN_REVIEW
     """The label of the button with the review link in a messenger."""
     template: str = ""
+    decided_template: str = "decided.html"
+    """The template that shows, on the page after the answer, what was decided about."""
     styles: tuple[str, ...] = ()
     """The stylesheets in its folder. All stylesheets are joined in the order of their names."""
     scripts: Mapping[str, str] = {}

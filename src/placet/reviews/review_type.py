@@ -98,7 +98,7 @@ class ReviewType(ABC):
         """Whether `check` evaluates a schema that somebody else wrote, for this data."""
         return False
 
-    def post_evaluates_schema(self, offer: Offer, pairs: Pairs) -> bool:
+    def post_evaluates_schema(self, offer: Offer, move: str, pairs: Pairs) -> bool:
         """Whether `handle_post` evaluates a schema that somebody else wrote, for this POST."""
         return False
 
@@ -171,6 +171,10 @@ class ReviewType(ABC):
     @abstractmethod
     def build_page_content(self, offer: Offer, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values for the type's page template, including what was entered so far."""
+
+    def build_decided_content(self, offer: Offer) -> dict[str, Any]:
+        """Return the values for `declaration.decided_template`: what the decision was about."""
+        return {"facts": self.extract_comparable(offer)}
 
     @abstractmethod
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:

@@ -49,11 +49,13 @@ class PlacetApp:
         mounted: Mapping[str, ASGIApp] | None = None,
         before_routing: Callable[[str, Scope], Awaitable[None]] | None = None,
         later_paths: Iterable[str] = (),
+        build_error_page: Callable[[Scope, Exception], RawReply | None] = lambda scope, error: None,
     ) -> None:
         """`router` serves what is not raw; `mounted` are applications by the beginning of their paths.
 
         `before_routing` is called with path and scope of each request that is not raw, before it is served.
-        `later_paths` are the paths of routes that may be added to the router.
+        `later_paths` are the paths of routes that may be added to the router. `build_error_page` returns an
+        error as a page for a browser, or None for a program.
         """
         routes = tuple(routes)
         raw = RawTable(routes)
@@ -68,6 +70,7 @@ class PlacetApp:
         self._router = router
         self._mounted = {} if mounted is None else mounted
         self._before_routing = before_routing
+        self._build_error_page = build_error_page
         self._meter = meter
         self._log_requests = log_requests
         self._start = start
@@ -139,7 +142,8 @@ class PlacetApp:
             if status:  # the reply has begun: it can only be broken off
                 raise
             known = error_from_router(error) if isinstance(error, HTTPException) else error
-            await send_reply(send_noting_status, build_error_reply(known))
+            reply = self._build_error_page(scope, known) or build_error_reply(known)
+            await send_reply(send_noting_status, reply)
         self._record(scope, name, status, began)
 
     async def _serve_other(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,10 +15,12 @@ from placet.desk.asker import describe_asker
 from placet.desk.hand_back import ends_case
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import BadRequest
+from placet.pages.decided import describe_decided
 from placet.pages.language import Language
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import (
     ClosedView,
+    DecidedContent,
     GivenGrant,
     MessageView,
     PassOnView,
@@ -149,6 +151,7 @@ class PageViews:
         view = ClosedView(
             case=case,
             offer=offer,
+            decided=self._describe_decided(case, offer),
             asker=describe_asker(case, offer, service_name=self._desk.service_name),
             now=self._desk.now(),
             static_url=self._replies.static_url,
@@ -166,6 +169,12 @@ class PageViews:
         return await self._replies.render_page(
             self._renderer.render_closed_case(view), status=status, language=language
         )
+
+    def _describe_decided(self, case: Case, offer: Offer | None) -> DecidedContent | None:
+        if offer is None:
+            return None
+        action = case.decision.result.action if case.decision else None
+        return describe_decided(self._load_type(offer), offer, action)
 
     async def _list_grants(self, case: Case) -> tuple[GivenGrant, ...]:
         if case.decision is None or not case.decision.result.data.get("grants"):

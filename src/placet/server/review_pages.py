@@ -182,7 +182,7 @@ class ReviewPages(HttpApi):
         move = post.value("action") or ""
         saved, _ = await self._load_saved(post.case, post.offer)
         rules = self._load_type(post.offer)
-        if rules.post_evaluates_schema(post.offer, post.typed):
+        if rules.post_evaluates_schema(post.offer, move, post.typed):
             try:
                 turn = await self._desk.turns.run(
                     post.case.owner, rules.handle_post, post.offer, move, post.typed, saved

@@ -11,6 +11,7 @@ APPROVE = ActionDeclaration(
     answered=phrase("Approved"),
     afterwards=phrase("It goes ahead exactly as it was shown."),
     guidance="Approved exactly as it was shown. Do that and nothing more.",
+    icon="check",
     is_affirmative=True,
     is_inline=True,
     tone="positive",
@@ -21,6 +22,7 @@ EDIT = ActionDeclaration(
     answered=phrase("Changes requested"),
     afterwards=phrase("The changes go back to the author. A new version comes to you as a new question."),
     guidance="Not approved yet. Make the changes in data, then ask again with this as previous_case_id.",
+    icon="pencil",
 )
 REJECT = ActionDeclaration(
     name="reject",
@@ -28,6 +30,7 @@ REJECT = ActionDeclaration(
     answered=phrase("Rejected"),
     afterwards=phrase("It does not go ahead."),
     guidance="The person said no. Do not do it, and do not ask the same again; data may say why.",
+    icon="cross",
     is_inline=True,
     tone="destructive",
 )
@@ -42,6 +45,7 @@ APPROVAL = TypeDeclaration(
     actions=(APPROVE, EDIT, REJECT),  # ruling 8: changes need the page
     field_labels={"feedback": message("Feedback"), "edits": message("Your changes")},
     template="approval/page.html",
+    decided_template="approval/decided.html",
     example=EXAMPLE,
     command=ASK_COMMAND,
 )

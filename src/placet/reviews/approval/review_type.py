@@ -67,6 +67,10 @@ class Approval(ReviewType):
             "presets": read_presets(offer.context),
         }
 
+    def build_decided_content(self, offer: Offer) -> dict[str, Any]:
+        """Return what the page showed."""
+        return self.build_page_content(offer, {})
+
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the feedback, and the changed parts as edits."""
         feedback = read_text_with_preset(offer.context, pairs, "feedback")

@@ -13,6 +13,7 @@ HELD_MESSAGES = TypeDeclaration(
     actions=(APPROVE, REJECT),
     field_labels={"message": message("Your message")},
     template="held_messages/page.html",
+    decided_template="held_messages/decided.html",
     styles=("58-held.css",),
     example=EXAMPLE,
     entry_point="relay",

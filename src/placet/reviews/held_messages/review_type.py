@@ -62,6 +62,10 @@ class HeldMessages(ReviewType):
             "facts": omit_from_context(offer.context, FIELD),
         }
 
+    def build_decided_content(self, offer: Offer) -> dict[str, Any]:
+        """Return what the page showed."""
+        return self.build_page_content(offer, {})
+
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the reviewer's message."""
         said = get_last_value(pairs, "message")

@@ -20,6 +20,7 @@ INPUT = TypeDeclaration(
             answered=phrase("Answered"),
             afterwards=phrase("The answers are used from here on."),
             guidance="Use the answers in data.",
+            icon="send",
             is_affirmative=True,
         ),
     ),

@@ -84,6 +84,10 @@ class Input(ReviewType):
             "facts": omit_from_context(offer.context, "form"),
         }
 
+    def build_decided_content(self, offer: Offer) -> dict[str, Any]:
+        """Return the facts; the answers are shown with their questions."""
+        return {"facts": omit_from_context(offer.context, "form")}
+
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return the answers of one POST: converted if possible, else as text, and None if not ticked."""
         return self._read_post(offer, pairs, {})

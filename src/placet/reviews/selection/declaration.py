@@ -21,6 +21,7 @@ SELECTION = TypeDeclaration(
             answered=phrase("Chosen"),
             afterwards=phrase("What was chosen is used from here on."),
             guidance="Go on with the options in data.selected, and with no others.",
+            icon="send",
             is_affirmative=True,
         ),
     ),

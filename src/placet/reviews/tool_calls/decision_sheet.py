@@ -19,6 +19,15 @@ from placet.text.wording import Amount, Message, message
 MAX_BOXES, MAX_GRANT_BOXES = 1_000, 300
 """Limits for a whole page: a form with too many fields is refused when it is sent."""
 
+EDIT_ALONE, RESPOND_ALONE = "x-edit", "x-respond"
+BUTTONS_OF_ONE_CALL = {
+    "approve": "approve",
+    "reject": "reject",
+    EDIT_ALONE: "edit",
+    RESPOND_ALONE: "respond",
+}
+"""The decision of each button on a page with one call."""
+
 UNDECIDED = message("Decide about this call.")
 CHOSE_OTHERWISE = message(
     "You chose something else here. Choose the same, or send your decisions one by one."
@@ -106,10 +115,19 @@ def read_posted_sheet(
     return sheet
 
 
-def decide_call(entry: SheetEntry, move: str) -> tuple[CallVerdict, dict[str, str]]:
-    """Return the decision about a call when this button is pressed, and its problems."""
+def decide_call(
+    entry: SheetEntry, move: str, *, is_alone: bool = False
+) -> tuple[CallVerdict, dict[str, str]]:
+    """Return the decision about a call when this button is pressed, and its problems.
+
+    The page of one call has a button for each decision. With several calls, each has a choice of its own.
+    """
     word = entry.decision
-    if move in WHOLE:
+    if is_alone and move in BUTTONS_OF_ONE_CALL:
+        word = BUTTONS_OF_ONE_CALL[move]
+        if word == "approve" and entry.typed:
+            return {}, {entry.key: CHANGED}
+    elif move in WHOLE:
         if word not in (None, move):
             return {}, {entry.key: CHOSE_OTHERWISE}
         if word is None and entry.typed:

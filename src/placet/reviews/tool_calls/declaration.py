@@ -30,6 +30,7 @@ TOOL_CALLS = TypeDeclaration(
     ),
     field_labels={"decisions": message("Decisions")},
     template="tool_calls/page.html",
+    decided_template="tool_calls/decided.html",
     styles=("56-tool-calls.css",),
     scripts={"[data-calls]": "tool-calls.js"},
     example=EXAMPLE,

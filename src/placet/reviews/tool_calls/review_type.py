@@ -12,6 +12,7 @@ from placet.reviews.reason_presets import find_presets_key, read_presets, read_t
 from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.reviews.tool_calls.call_view import build_automatic_views, build_entry_view, format_call_name
 from placet.reviews.tool_calls.decision_sheet import (
+    EDIT_ALONE,
     MAX_GRANT_BOXES,
     SheetEntry,
     decide_call,
@@ -91,9 +92,10 @@ class ToolCalls(ReviewType):
         """Whether an edit is among the decisions, and a call has a schema."""
         return has_edit(data.get(FIELD)) and _has_schema(offer)
 
-    def post_evaluates_schema(self, offer: Offer, pairs: Pairs) -> bool:
+    def post_evaluates_schema(self, offer: Offer, move: str, pairs: Pairs) -> bool:
         """Whether an edit was chosen, and a call has a schema."""
-        return any(value == "edit" for _, value in pairs) and _has_schema(offer)
+        is_edit = move == EDIT_ALONE or any(value == "edit" for _, value in pairs)
+        return is_edit and _has_schema(offer)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return a decision for every call, a note, and the grants."""
@@ -113,7 +115,7 @@ class ToolCalls(ReviewType):
         verdicts: CallVerdicts = {}
         problems: dict[str, str] = {}
         for entry in sheet:
-            verdict, wrong = decide_call(entry, move)
+            verdict, wrong = decide_call(entry, move, is_alone=len(sheet) == 1)
             problems |= wrong
             verdicts |= dict.fromkeys(entry.group.ids, verdict)
         if problems:
@@ -130,6 +132,10 @@ class ToolCalls(ReviewType):
             values=self._read_values(offer, self._read_post(offer, pairs, saved), pairs), ready=False
         )
 
+    def build_decided_content(self, offer: Offer) -> dict[str, Any]:
+        """Return what the page showed."""
+        return self.build_page_content(offer, {})
+
     def form_data(self, offer: Offer, pairs: Pairs) -> dict[str, Any]:
         """Return what was entered for each call, and the note."""
         return self._read_values(offer, self._read_post(offer, pairs, {}), pairs)
@@ -144,6 +150,9 @@ class ToolCalls(ReviewType):
             "calls": calls,
             "automatic": build_automatic_views(asked),
             "count": len(asked.calls),
+            "alone": len(calls) == 1,
+            "allowed": calls[0]["allowed"] if len(calls) == 1 else (),
+            "each": any(call["decision"] for call in calls),
             "whole": _find_shared_decisions(asked),
             "labels": {name: label for call in calls for name, label in call["labels"].items()},
             "presets": read_presets(offer.context),
