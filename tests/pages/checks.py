@@ -69,7 +69,8 @@ LONGEST_MOTION = """() => Math.max(0, ...[...document.querySelectorAll("*")].fla
 }))"""
 
 # A word of an action's name that has no room in its button.
-BROKEN_WORDS = """() => [...document.querySelectorAll(".bar .name")].filter(name => name.checkVisibility()).flatMap(name => {
+BROKEN_WORDS = """() => [...document.querySelectorAll(".bar .name")].flatMap(name => {
+  if (!name.checkVisibility()) return [];
   const style = getComputedStyle(name);
   const room = name.clientWidth;
   const ruler = document.createElement("canvas").getContext("2d");

@@ -51,9 +51,9 @@ from placet.server.case_sessions import CaseSessions
 from placet.server.cross_origin import CrossOriginApp
 from placet.server.demo import DemoPages
 from placet.server.endpoint_api import EndpointApi
+from placet.server.error_pages import ErrorPages
 from placet.server.evaluation_process import EvaluationProcess
 from placet.server.grant_api import GrantApi
-from placet.server.error_pages import ErrorPages
 from placet.server.home_page import HomePage
 from placet.server.inbox_pages import InboxPages
 from placet.server.inbox_sessions import InboxSessions

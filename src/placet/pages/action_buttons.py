@@ -11,7 +11,7 @@ from placet.pages.language import Language
 from placet.pages.page_texts import ACTIONS
 from placet.reviews.registry import find_action, find_declaration
 
-Tone = Literal["yes", "also-yes", "no"]
+Emphasis = Literal["yes", "also-yes", "no"]
 """The first affirmative action is filled, further ones have an accent, all others are outlined."""
 
 
@@ -21,7 +21,7 @@ class ActionButton(Struct, frozen=True, kw_only=True):
     action: str
     icon: str
     """The name of its icon; empty if the service does not say which actions are a yes."""
-    tone: Tone
+    tone: Emphasis
     label: str | None = None
     """The service's label, shown above our name of the action."""
 

@@ -18,7 +18,7 @@ MAX_LOGO_BYTES = 64 * 1024
 MAX_NAME_LENGTH = 80
 COLOUR_SCHEMES = ("light", "dark")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
-_VARIABLE = re.compile(r"--([a-z-]+): (#[0-9a-f]{6});")
+_VARIABLE = re.compile(r"--([a-z-]+):(#[0-9a-f]{6})[;}]")
 
 # WCAG 2.2, 1.4.3 and 1.4.11: which colours are used together, and the contrast they need.
 CONTRASTS = (
@@ -87,7 +87,7 @@ def calculate_contrast(one: str, other: str) -> float:
 
 def read_built_in_colours() -> dict[str, dict[str, str]]:
     """Return the colours of the built-in stylesheet for each colour scheme."""
-    light, dark = read_assets()[STYLESHEET].decode().split("prefers-color-scheme: dark", 1)
+    light, dark = read_assets()[STYLESHEET].decode().split("prefers-color-scheme:dark", 1)
     read = [dict(_VARIABLE.findall(part)) for part in (light, dark.partition("*,")[0])]
     return {
         scheme: {name.replace("-", "_"): value for name, value in found.items()}
