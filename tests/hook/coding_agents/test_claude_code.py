@@ -203,8 +203,7 @@ def test_a_reviewer_sees_where_a_command_would_run() -> None:
 
 def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
     edited = request("Edit", {"file_path": "a.txt", "old_string": "one\ntwo", "new_string": "one\n2"})
-    path = "/srv/project/a.txt"
-    expected = f"--- {path}\n+++ {path}\n@@ -1,2 +1,2 @@\n one\n-two\n+2"
+    expected = "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2"
     assert build_drafts(edited, CaseSurroundings())[0]["context"]["diff"] == expected
     written = request("Write", {"file_path": "a.txt", "content": "one\n2\n"})
     assert build_diff(written, "one\ntwo\n") == expected

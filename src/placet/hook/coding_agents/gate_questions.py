@@ -11,6 +11,7 @@ from placet.hook.coding_agents.host_calls import HostCall, HostDecision, deny
 from placet.text.truncation import truncate
 
 MAX_PROMPT = 400
+MAX_PROMPT_COMMAND = 160
 MAX_SHOWN_TEXT = 200_000
 CALL_ID = "call"
 Draft = dict[str, Any]
@@ -69,9 +70,10 @@ def _build_tool_call(call: HostCall, around: CaseSurroundings) -> Draft:
         **({"schema": call.editable} if call.editable is not None else {}),
     }
     diff = build_diff(call, around.current_text)
-    what = f"run: {call.command}" if call.command is not None else f"use {call.tool}"
-    if call.paths and call.command is None:
-        what += f" on {call.paths[0]}"
+    if call.command is not None:
+        what = f"run: {truncate(' '.join(call.command.split()), MAX_PROMPT_COMMAND)}"
+    else:
+        what = f"use {call.tool}" + (f" on {_shorten_path(call.paths[0], call)}" if call.paths else "")
     return {
         **_build_draft(call, f"{call.host} wants to {what}"),
         "type": "approval",
@@ -109,14 +111,22 @@ def build_diff(call: HostCall, current_text: str | None) -> str:
     old, new = find_edit(call.arguments) or (current_text or "", find_content(call.arguments))
     if not call.paths or new is None or len(old) + len(new) > MAX_SHOWN_TEXT:
         return ""
-    return _format_diff(call.paths[0], old, new)
+    return _format_diff(_shorten_path(call.paths[0], call), old, new)
 
 
 def _join_changes(call: HostCall) -> str:
     size = len(call.diff) + sum(len(one.before) + len(one.after) for one in call.changes)
     if size > MAX_SHOWN_TEXT:
         return ""
-    return call.diff or "\n".join(_format_diff(one.path, one.before, one.after) for one in call.changes)
+    return call.diff or "\n".join(
+        _format_diff(_shorten_path(one.path, call), one.before, one.after) for one in call.changes
+    )
+
+
+def _shorten_path(path: str, call: HostCall) -> str:
+    """Return a path below the working directory without that."""
+    folder = f"{call.folder.rstrip('/')}/"
+    return path.removeprefix(folder) if len(folder) > 1 else path
 
 
 def _format_diff(path: str, old: str, new: str) -> str:
