@@ -22,7 +22,8 @@ _CANDIDATES = 4
 _CUT = re.compile(r"[^\W\d_]{2}[.,;:!?)\]\"'*_`~]{0,4}\s+|[\u3041-\u3096\u4e00-\u9fff]{2}[。，！？、；：]")  # noqa: RUF001
 _END = re.compile(rf"(?:{_CUT.pattern})\Z")
 _OPEN = re.compile(
-    r"<(?!!--)[^>]{0,240}\Z|<!--(?:(?!-->).){0,240}\Z|\\N\{[^}]{0,100}\Z|=\r?\n\s*\Z", re.DOTALL
+    r"</?[A-Za-z][^<>]{0,240}\Z|<\?[^<>\n]{0,200}\Z|<!--(?:(?!-->).){0,240}\Z|\\N\{[^}]{0,100}\Z|=\r?\n\s*\Z",
+    re.DOTALL,
 )
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/_-]")
 _FIRST, _SECOND = "[ACDI-Za-f]", "[AC-HQS-Xgi-nwyz0-3]"
@@ -62,11 +63,17 @@ def _find_stable_end(text: str) -> int:
 
 
 def _find_base64(text: str) -> int:
-    """Return where base64 may begin that goes on after the text. It takes in one more group before it."""
+    """Return where base64 may begin that goes on after the text.
+
+    It takes in one more group right before it, which may be partly text. Nothing stands right before what
+    follows a cut.
+    """
     begin = max(0, len(text) - _LOOK_BACK)
     places = [one.start() for one in _IN_BASE64.finditer(text, begin)]
     found = _BASE64.search("".join(text[place] for place in places))
-    count = (0 if found is None else len(found[0])) + _GROUP
+    if found is None or not found[0]:
+        return len(text)
+    count = len(found[0]) + _GROUP
     if count < len(places):
         return places[-count]
     return 0 if begin else min(places, default=len(text))
