@@ -22,7 +22,6 @@ from tests.relay.holds.holding_server import (
     open_sdk_caller,
     read_metadata,
     run_holding_server,
-    wait_until_done,
     wait_until_settled,
 )
 from tests.relay.sample_records import build_message_call
@@ -215,19 +214,22 @@ def test_rest_of_a_stream_reaches_a_later_subscriber_once_approved(tmp_path: Pat
     assert "".join(part["text"] for part in task["artifacts"][0]["parts"]) == "".join(words)
 
 
-def test_a_held_stream_closes_when_its_caller_has_waited_long_enough(
+def test_early_return_does_not_end_a_held_stream(
     agent: SdkAgent, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = tmp_path_factory.mktemp("impatient")
-    with run_holding_server(folder, {"errands": agent.url}, early_return="1s") as server:
+    folder = tmp_path_factory.mktemp("patient")
+    with run_holding_server(folder, {"errands": agent.url}, early_return="0.2s") as server:
 
         async def run() -> None:
             async with open_sdk_caller(server) as made:
                 stream, seen = await start_held_stream(made, "echo tulip")
-                assert await stream.rest() == []
-                task_id = find_last_task(seen).id
-                wait_until_settled(server, decide(server, task_id))
-                assert (await wait_until_done(made, task_id)).status.state == DONE
+                agent.executor.go_on.clear()
+                [late] = await made.send("late task")
+                agent.executor.go_on.set()
+                assert read_metadata(late.task) == {"relay_reason": "TIMEOUT"}  # the stream is as old
+                held = find_last_task(seen)
+                wait_until_settled(server, decide(server, held.id))
+                assert find_last_task(await stream.rest()).status.state == DONE
 
         asyncio.run(run())
 

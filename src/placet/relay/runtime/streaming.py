@@ -242,16 +242,14 @@ class StreamRelay:
     ) -> None:
         """Send a task that waits for a decision or its agent, and keep the stream open for the outcome.
 
-        A caller that sent a message waits until the early return. A caller that subscribed waits to the end,
-        and gets the agent's events if the agent continues the task.
+        A caller that subscribed gets the agent's events if the agent continues the task.
         """
         calls, limits, reply = self._calls, self._calls.limits, answer.reply
         await write(_encode_body_event(answer.body))
         task_id = None if reply is None or reply.final else reply.task_id
         if task_id is None:
             return
-        within = limits.stream_for if exchange.call.operation == "subscribe" else limits.early_return_for
-        deadline = asyncio.get_running_loop().time() + within.total_seconds()
+        deadline = asyncio.get_running_loop().time() + limits.stream_for.total_seconds()
         decided = asyncio.ensure_future(self._wait_until_decided(exchange, task_id))
         try:
             while not decided.done() and not watch.done():
