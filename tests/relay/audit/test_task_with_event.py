@@ -20,7 +20,7 @@ from placet.ports.task_store import TaskRow
 from placet.relay import write_queue
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.exchange import CallWrites, Exchange, TaskHandle
+from placet.relay.exchange import CallState, CallWrites, Exchange
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
 from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
 from placet.relay.tasks.access import TaskAccess
@@ -90,11 +90,11 @@ class FaultyRelay:
             correlation_id=name,
             headers={},
             size=100,
-            handle=TaskHandle(writes=CallWrites()),
+            state=CallState(writes=CallWrites()),
         )
         answer = build_reply(asked, id=name, contextId=None)
         translated = await self.access.translate_reply(
-            exchange.subscription, answer, call=exchange.handle.writes
+            exchange.subscription, answer, call=exchange.state.writes
         )
         return exchange, CallOutcome(size=200, reply=translated)
 
@@ -237,7 +237,7 @@ async def test_a_row_that_is_needed_on_disk_does_not_wait_for_an_event_that_come
     relayed = FaultyRelay()
     exchange, outcome = await relayed.answer("one")
     alias = Task(id="alias", owner="trip-planner", upstream_id="alias", caller_task_id="one")
-    writes = exchange.handle.writes
+    writes = exchange.state.writes
     async with asyncio.timeout(LONG_S):
         await relayed.tasks.write("default", "weather", "task", alias, at_once=True, call=writes)
     assert relayed.store.transactions == []

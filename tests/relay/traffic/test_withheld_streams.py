@@ -511,7 +511,7 @@ def test_match_holds_the_rest_of_a_stream(
     assert held["task"]["status"]["state"] == "TASK_STATE_WORKING"
     kept = relay.holder.held["held-rest"]
     assert "".join(piece.text for piece in kept.message.pieces() if ".parts[" in piece.path) == "".join(words)
-    assert kept.exchange.handle.released_events == len(told) > 4
+    assert kept.exchange.state.released_events == len(told) > 4
     [event] = relay.trail.of("held-rest", "REGEX_DETECTION")
     assert event["metadata"]["releasedEvents"] == len(told)
 

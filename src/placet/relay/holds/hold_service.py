@@ -115,9 +115,9 @@ class Backlog:
 
     async def _was_approved(self, exchange: Exchange) -> bool:
         """Return whether the message was approved and is held again. It has been counted once already."""
-        if exchange.handle.task_id is None:
+        if exchange.state.task_id is None:
             return False
-        approved = HoldFilter(status="APPROVED", task_id=exchange.handle.task_id)
+        approved = HoldFilter(status="APPROVED", task_id=exchange.state.task_id)
         found, _ = await self._store.list_holds(exchange.subscription.tenant, approved, page=0, size=1)
         return any(not hold_from_row(row).stage.is_final for row in found)
 
@@ -130,7 +130,7 @@ class TaskLocator:
 
     async def locate_call(self, exchange: Exchange) -> HoldTarget:
         """Return the task of a call; raise A2AError if it cannot get messages."""
-        subscription, call, own_task_id = exchange.subscription, exchange.call, exchange.handle.task_id
+        subscription, call, own_task_id = exchange.subscription, exchange.call, exchange.state.task_id
         if own_task_id is not None:
             known = await self._find_or_create(subscription, own_task_id, call.context_id)
             return HoldTarget(task=known, context_id=known.context_id)
@@ -148,7 +148,7 @@ class TaskLocator:
 
     async def locate_reply(self, exchange: Exchange, noted: A2AReply) -> HoldTarget:
         """Return the task of a response with the caller's ids."""
-        task, own_task_id = None, exchange.handle.task_id
+        task, own_task_id = None, exchange.state.task_id
         if own_task_id is not None:
             task = await self._find_or_create(exchange.subscription, own_task_id, noted.context_id)
         elif noted.task_id is not None:
@@ -223,7 +223,7 @@ class HoldService:
         subscription = exchange.subscription
         target_id = message.target_task_id if isinstance(message, A2ACall) else message.task_id
         found: set[str] = set()
-        for task_id in {exchange.handle.task_id, target_id} - {None}:
+        for task_id in {exchange.state.task_id, target_id} - {None}:
             task = await self.task_locator.find_task(subscription, str(task_id))
             if task is not None and task.owner == subscription.source.name:
                 found.update(task.approved)
@@ -271,7 +271,7 @@ class HoldService:
             held_call=held_call,
             frozen=freeze_call(leg, exchange, held_call.document),
             hold_reason=hold_reason_from_evaluation(
-                replace(evaluation, findings=findings), exchange.handle.released_events
+                replace(evaluation, findings=findings), exchange.state.released_events
             ),
             pieces=_keep_roles(pieces, masked),
             detection_source="POLICY_ESCALATION",
@@ -291,7 +291,7 @@ class HoldService:
             replace(
                 new_hold,
                 hold_reason=hold_reason_from_evaluation(
-                    replace(evaluation, findings=findings), exchange.handle.released_events
+                    replace(evaluation, findings=findings), exchange.state.released_events
                 ),
                 pieces=_keep_roles(pieces, masked),
             )
@@ -317,20 +317,20 @@ class HoldService:
         self, matter: Literal["response", "input"], leg: Leg, exchange: Exchange, reply: A2AReply
     ) -> NewHold:
         """Return a hold of a response with the caller's ids; raise A2AError if it has no task."""
-        subscription, handle = exchange.subscription, exchange.handle
+        subscription, state = exchange.subscription, exchange.state
         translated = reply
         if reply.error is None:
             translated = await self._access.translate_reply(
                 subscription,
                 reply,
-                except_task_id=handle.task_id,
-                forwarded=handle.forwarded,
-                call=handle.writes,
+                except_task_id=state.task_id,
+                forwarded=state.forwarded,
+                call=state.writes,
             )
         target = await self.task_locator.locate_reply(exchange, translated)
         if target.task is None and exchange.call.message is None:
             raise A2AError("refused", CANNOT_HOLD)
-        agent_task_id = handle.upstream_id
+        agent_task_id = state.upstream_id
         if agent_task_id is None and reply.task_id is not None:
             agent_task_id = reply.task_id
             known = await self.tasks.find(subscription.tenant, subscription.sink.id, "task", agent_task_id)
@@ -369,7 +369,7 @@ class HoldService:
         async with self._lock(subscription.tenant, subscription.sink.id, key):
             if known is not None:
                 known = await self.task_locator.find_task(subscription, known.id) or known
-                is_own = known.id == exchange.handle.task_id
+                is_own = known.id == exchange.state.task_id
                 if known.status is TaskStatus.HELD or (known.is_kept_by_relay and not is_own):
                     # a concurrent message was held first
                     if not (is_own or new_hold.is_held_by(known, secret)):

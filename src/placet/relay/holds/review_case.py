@@ -367,12 +367,12 @@ def list_request_texts(exchange: Exchange, reply: A2AReply) -> list[str]:
 
     Of the messages in the agent's `history`, only those count that the relay itself forwarded.
     """
-    task, handle = reply.task or {}, exchange.handle
+    task, state = reply.task or {}, exchange.state
     history, known = task.get("history"), reply.forwarded.get(str(task.get("id")), frozenset())
     messages = [one for one in history if isinstance(one, dict)] if isinstance(history, list) else []
     found = {digest: one for one in messages if (digest := digest_message(one)) in known}
-    if handle.sent_message is not None and handle.forwarded is not None:
-        found[handle.forwarded] = handle.sent_message
+    if state.sent_message is not None and state.forwarded is not None:
+        found[state.forwarded] = state.sent_message
     texts = [_join_parts(message) for message in found.values()]
     return [truncate(replace_unstorable(text), MAX_REQUEST_TEXT) for text in texts if text][-MAX_REQUESTS:]
 

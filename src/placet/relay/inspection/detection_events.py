@@ -83,8 +83,8 @@ def _build_event(
         metadata["unreadablePaths"] = list(evaluation.unreadable_paths)
     if is_observed:
         metadata["streaming"] = "observe"
-    if exchange.handle.released_events:
-        metadata["releasedEvents"] = exchange.handle.released_events
+    if exchange.state.released_events:
+        metadata["releasedEvents"] = exchange.state.released_events
     action = _choose_action(matched, failed=bool(unchecked))
     return audit_log.build_event(
         get_event_type(detector_type),
@@ -93,7 +93,7 @@ def _build_event(
         action="WARN" if is_observed and action not in ("LOG", "ERROR") else action,
         transport=get_transport(exchange.call.dialect),
         message=_describe(matched, failed=bool(unchecked)) + (OBSERVED if is_observed else ""),
-        task_id=omit_sensitive_id(message.task_id, evaluation.findings) or exchange.handle.task_id,
+        task_id=omit_sensitive_id(message.task_id, evaluation.findings) or exchange.state.task_id,
         context_id=omit_sensitive_id(message.context_id, evaluation.findings),
         message_id=omit_sensitive_id(message.message_id, evaluation.findings),
         metadata=metadata,

@@ -14,7 +14,7 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import build_task_reply
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.exchange import Exchange, RelayAnswer, TaskHandle
+from placet.relay.exchange import CallState, Exchange, RelayAnswer
 from placet.relay.push import PushProxy
 from placet.relay.runtime.task_notifier import TaskNotifier
 from placet.relay.task import EndCall, HandOver, RenewLease, Task, TaskEnding, TaskStatus, apply
@@ -46,9 +46,9 @@ class BackgroundCalls:
         call: A2ACall,
         job: "asyncio.Future[A2AReply | None]",
         context_id: str | None,
-        handle: TaskHandle,
+        state: CallState,
     ) -> Task:
-        """Create a task for a call that continues, set it in `handle`, and return it."""
+        """Create a task for a call that continues, set it in `state`, and return it."""
         task = Task(
             id=str(uuid.uuid4()),
             owner=subscription.source.name,
@@ -56,12 +56,12 @@ class BackgroundCalls:
             upstream_id=None,
             context_id=context_id or str(uuid.uuid4()),
             until=self.now() + LEASE,
-        ).with_forwarded(handle.forwarded)
-        handle.assign_task(task.id)
-        await self.tasks.write(subscription.tenant, subscription.sink.id, "task", task, call=handle.writes)
+        ).with_forwarded(state.forwarded)
+        state.assign_task(task.id)
+        await self.tasks.write(subscription.tenant, subscription.sink.id, "task", task, call=state.writes)
         key = (subscription.tenant, subscription.sink.id, task.id)
         running = asyncio.create_task(
-            self._store_outcome(subscription, call, task, job, handle, is_new_context=context_id is None)
+            self._store_outcome(subscription, call, task, job, state, is_new_context=context_id is None)
         )
         self._running[key] = running
         running.add_done_callback(lambda _: self._running.pop(key, None))
@@ -92,7 +92,7 @@ class BackgroundCalls:
         call: A2ACall,
         task: Task,
         job: "asyncio.Future[A2AReply | None]",
-        handle: TaskHandle,
+        state: CallState,
         *,
         is_new_context: bool,
     ) -> None:
@@ -104,7 +104,7 @@ class BackgroundCalls:
         if task.status is not TaskStatus.RUNNING:
             return  # the reply was held, and its resolution ends the task
         upstream_id = reply.task_id if reply is not None and reply.task is not None else None
-        upstream_id = handle.upstream_id if upstream_id == task.id else upstream_id
+        upstream_id = state.upstream_id if upstream_id == task.id else upstream_id
         if upstream_id is None:
             ending = TaskEnding(
                 dialect=call.dialect, message=None if reply is None else reply.message, failure=failure
@@ -174,7 +174,7 @@ class EarlyReturns:
             left_s = deadline - asyncio.get_running_loop().time()
             await asyncio.wait({job}, timeout=max(left_s, 0))
             # An inspection in progress may hold the message, and the hold then gives the task its id.
-            while not job.done() and exchange.handle.inspections:
+            while not job.done() and exchange.state.inspections:
                 await asyncio.wait({job}, timeout=POLL_S)
             return job.result() if job.done() else await self.answer(exchange, job)
         except BaseException:  # the caller has no task to come back to
@@ -186,7 +186,7 @@ class EarlyReturns:
     async def answer(self, exchange: Exchange, job: "asyncio.Task[RelayAnswer]") -> RelayAnswer:
         """Return a task for a call that continues in the background."""
         call = exchange.call
-        exchange.handle.continue_in_background()
+        exchange.state.continue_in_background()
         task = await self._find_known_task(exchange)
         if task is not None:
             self._background_calls.track(job)
@@ -196,7 +196,7 @@ class EarlyReturns:
                 call,
                 asyncio.ensure_future(_get_reply(job)),
                 call.context_id,
-                exchange.handle,
+                exchange.state,
             )
             await self._bind_webhook(exchange, task)
         document = build_task_reply(

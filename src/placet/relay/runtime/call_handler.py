@@ -155,7 +155,7 @@ class CallHandler:
 
     def begin(self, exchange: Exchange) -> CallRun:
         """Return the exchange of a call that is not streamed."""
-        steps = relay_call(exchange.call, after=exchange.after, own_task_id=exchange.handle.task_id)
+        steps = relay_call(exchange.call, after=exchange.after, own_task_id=exchange.state.task_id)
         return ExchangeRun(self._performer, exchange, steps)
 
     def _send(self, exchange: Exchange, call: A2ACall, url: URL) -> PendingRequest | None:

@@ -74,10 +74,10 @@ class CallRecorder:
     def record(self, exchange: Exchange, outcome: CallOutcome, took_for: timedelta) -> None:
         """Record a call that has ended, with its task rows. Raises Unavailable if the queue is full."""
         build = partial(self._build_event, exchange, outcome, took_for, self._audit_log.stamp())
-        writes = exchange.handle.writes
+        writes = exchange.state.writes
         size = exchange.size + outcome.size
         # A call in the background may still add findings, which must not change an event that is built later.
-        is_final = outcome.reply is not None and not outcome.streamed and not exchange.handle.is_in_background
+        is_final = outcome.reply is not None and not outcome.streamed and not exchange.state.is_in_background
         if is_final and size <= MAX_DEFERRED_BYTES and exchange.findings_record.is_empty:
             self._audit_log.record_later(build, size=size + EVENT_OVERHEAD_BYTES, call=writes)
         else:
@@ -91,7 +91,7 @@ class CallRecorder:
         The event of the whole stream follows when the stream ends, which may be hours later. The task row
         cannot wait for it: the caller comes back to the task if the stream breaks.
         """
-        writes = exchange.handle.writes
+        writes = exchange.state.writes
         if writes is None or not writes.rows:
             return
         try:

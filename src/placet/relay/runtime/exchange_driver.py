@@ -14,6 +14,7 @@ from placet.relay.a2a.reply import A2AReply, build_get_reply, build_task_call
 from placet.relay.exchange import (
     Answered,
     AnswerFromTask,
+    CallState,
     Exchange,
     ExchangeEffect,
     ExchangeSteps,
@@ -27,7 +28,6 @@ from placet.relay.exchange import (
     LinkTask,
     Record,
     RewriteReply,
-    TaskHandle,
     TranslateCall,
     pass_card,
     pass_reply,
@@ -156,7 +156,7 @@ class EffectPerformer:
             if task is None or task.owner != subscription.source.name or task.is_kept_by_relay:
                 continue
             call = build_task_call(dialect, "get", task_id, exchange.call.tenant)
-            fetch = replace(exchange, call=call, handle=TaskHandle(writes=exchange.handle.writes))
+            fetch = replace(exchange, call=call, state=CallState(writes=exchange.state.writes))
             try:  # if the task is held, the list shows it so
                 await self.run(fetch, pass_reply(build_get_reply(dialect, document)))
             except A2AError as problem:  # such as too many pending holds: the list does not show the question
@@ -170,7 +170,7 @@ class EffectPerformer:
     async def _guard(self, exchange: Exchange, inspection: Awaitable[T]) -> T:
         """Return the result of an inspection or a hold. An unexpected failure ends the exchange."""
         try:
-            with exchange.handle.count_inspection():
+            with exchange.state.count_inspection():
                 return await inspection
         except A2AError:
             raise
@@ -181,9 +181,9 @@ class EffectPerformer:
 
     async def recognize_forwarded(self, exchange: Exchange, reply: A2AReply) -> A2AReply:
         """Return the reply with the digests of the messages that its history may repeat."""
-        handle = exchange.handle
+        state = exchange.state
         return await self._access.recognize_forwarded(
-            exchange.subscription, reply, sent=handle.forwarded, caller_task_id=handle.task_id
+            exchange.subscription, reply, sent=state.forwarded, caller_task_id=state.task_id
         )
 
     async def inspect_card(self, subscription: Subscription, card: Json, correlation_id: str) -> Json:
@@ -209,22 +209,22 @@ class EffectPerformer:
 
     async def _record(self, exchange: Exchange, effect: Record) -> None:
         """Store the digest of a message in its task."""
-        handle, subscription = exchange.handle, exchange.subscription
-        digest = handle.record_sent(effect.message)
-        for task_id in {handle.task_id, effect.call.target_task_id} - {None}:
+        state, subscription = exchange.state, exchange.subscription
+        digest = state.record_sent(effect.message)
+        for task_id in {state.task_id, effect.call.target_task_id} - {None}:
             task = await self._access.find_caller_task(subscription, str(task_id))
             if task is not None:
-                await self._access.record_forwarded(subscription, task, digest, call=handle.writes)
+                await self._access.record_forwarded(subscription, task, digest, call=state.writes)
 
     async def _link_task(self, exchange: Exchange, effect: LinkTask) -> None:
         """Store the agent's id of a task as an alias of the id that the caller got before."""
         reply = effect.reply
-        caller_task_id, agent_task_id = exchange.handle.task_id, reply.task_id
+        caller_task_id, agent_task_id = exchange.state.task_id, reply.task_id
         if caller_task_id is None or agent_task_id is None or agent_task_id == caller_task_id:
             return
         if reply.error is not None:
             return
-        exchange.handle.link_agent_task(agent_task_id)
+        exchange.state.link_agent_task(agent_task_id)
         tenant, agent = exchange.subscription.tenant, exchange.subscription.sink.id
         if await self._access.tasks.find(tenant, agent, "task", agent_task_id) is None:
             alias = Task(
@@ -235,7 +235,7 @@ class EffectPerformer:
                 context_id=reply.context_id,
             )
             await self._access.tasks.write(
-                tenant, agent, "task", alias, at_once=True, call=exchange.handle.writes
+                tenant, agent, "task", alias, at_once=True, call=exchange.state.writes
             )
 
     async def _rewrite_reply(self, exchange: Exchange, effect: RewriteReply) -> A2AReply | Answered:
@@ -246,13 +246,13 @@ class EffectPerformer:
                 await self._pushes.discard_webhook(exchange.webhook)
             return reply
         try:
-            handle = exchange.handle
+            state = exchange.state
             translated = await self._access.translate_reply(
                 exchange.subscription,
                 reply,
-                except_task_id=handle.task_id,
-                forwarded=handle.forwarded,
-                call=handle.writes,
+                except_task_id=state.task_id,
+                forwarded=state.forwarded,
+                call=state.writes,
             )
         except TaskOwnedByRelay as owned:
             return Answered(self._relay_tasks.build_answer(exchange.call, owned.task))
@@ -296,7 +296,7 @@ class EffectPerformer:
         call = exchange.call
         reply = A2AReply(dialect=call.dialect, operation=call.operation, document=document)
         reply = await self._access.translate_reply(
-            exchange.subscription, reply, except_task_id=reply.task_id, call=exchange.handle.writes
+            exchange.subscription, reply, except_task_id=reply.task_id, call=exchange.state.writes
         )
         if exchange.webhook is not None and reply.task_id is not None:
             await self._pushes.bind(exchange.webhook, agent_task_id=None, caller_task_id=reply.task_id)

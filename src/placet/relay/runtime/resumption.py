@@ -21,7 +21,7 @@ from placet.relay.a2a.json_format import build_message, build_text_part
 from placet.relay.a2a.reply import A2AReply, build_task_call, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
-from placet.relay.exchange import Answered, Exchange, TaskHandle, pass_reply
+from placet.relay.exchange import Answered, CallState, Exchange, pass_reply
 from placet.relay.hold import (
     BeginSending,
     FrozenMessage,
@@ -309,7 +309,7 @@ class HoldResumer:
             },
             webhook=frame.webhook,
             after=after,
-            handle=TaskHandle(row.task_id),
+            state=CallState(row.task_id),
         )
 
     async def _build_input_call(
@@ -338,7 +338,7 @@ class HoldResumer:
     async def _finish(self, hold: Hold, exchange: Exchange, reply: A2AReply) -> None:
         task = await self.resolver.find_task(hold.row)
         known_id = None if task is None else task.upstream_id
-        agent_task_id = exchange.handle.upstream_id or hold.body.frame.upstream_task or known_id
+        agent_task_id = exchange.state.upstream_id or hold.body.frame.upstream_task or known_id
         if task is not None and task.hold_id == hold.id:
             await self._link_context(hold.row, task, reply)
         await self.resolver.finish(hold, _build_outcome(hold, reply, agent_task_id), reply)
@@ -375,7 +375,7 @@ class HoldResumer:
                 call=call,
                 correlation_id=hold.correlation_id,
                 headers={**headers, **subscription.sink.credentials},
-                handle=TaskHandle(hold.task_id),
+                state=CallState(hold.task_id),
             )
         )
 

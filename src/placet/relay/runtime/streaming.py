@@ -70,7 +70,7 @@ class StreamRelay:
         """
         calls = self._calls
         try:
-            own_task_id = exchange.handle.task_id
+            own_task_id = exchange.state.task_id
             steps = pass_request(exchange.call, after=exchange.after, own_task_id=own_task_id)
             call = await calls.pass_message(exchange, steps)
             url = await calls.url_for(exchange, call)

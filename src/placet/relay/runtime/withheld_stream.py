@@ -301,7 +301,7 @@ class WithheldStream:
         if not self._is_blocked and (events := await self._list_clean_events()) is not None:
             return StreamOutcome(events=events, problem=problem)
         sent = (stored for number, stored in enumerate(self._stored) if number in self._sent)
-        self._exchange.handle.count_released(sum(len(stored.events) for stored in sent))
+        self._exchange.state.count_released(sum(len(stored.events) for stored in sent))
         parsed = [reply for stored in self._stored for reply in stored.parse(self._exchange.call)]
         replies = list(await self._calls.pass_message(self._exchange, pass_events(parsed)))
         if self._is_blocked:  # the rest of the stream was not read, so it is never sent without an error
