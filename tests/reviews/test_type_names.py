@@ -19,7 +19,7 @@ ALLOWED_NAMES = {
     "hook/frameworks/strands/plugin.py": "a member of the framework's tool calls",
     "protocol/review_types.py": "the protocol lists its types",
     "relay/hold.py": "what a hold is about: a request, a response, or an agent's input",
-    "relay/holds/hold_service.py": "the same",
+    "relay/holds/hold_creator.py": "the same",
     "relay/holds/new_hold.py": "the same",
     "relay/holds/review_case.py": "the same",
     "relay/runtime/resumption.py": "the same",

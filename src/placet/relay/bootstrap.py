@@ -18,8 +18,8 @@ from placet.ports.relay_store import RelayStore
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.retention import RetentionJob, TenantRetention
 from placet.relay.detectors.registry import load_detectors
+from placet.relay.holds.hold_creator import HoldCreator
 from placet.relay.holds.hold_notifier import HoldNotifier
-from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.holds.review_case import build_case_owner
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
@@ -99,7 +99,7 @@ class Relay:
         self.push_proxy = PushProxy(_build_webhook_repository(dependencies), dependencies.check_push)
         self.push_outbox = PushOutbox(dependencies.store, now=dependencies.now, wake=dependencies.wake_outbox)
         self.tasks = TaskRepository(dependencies.store, now=dependencies.now, queue=self.audit_log.queue)
-        self.hold_service = self._build_hold_service()
+        self.hold_creator = self._build_hold_creator()
         self.waiters = TaskWaiters(self.tasks)
         self.resolver = self._build_resolver()
         self.release_scheduler = ReleaseScheduler(
@@ -124,9 +124,9 @@ class Relay:
         """The couriers of deliveries in the outbox, by name."""
         self._background_tasks: list[asyncio.Task[None]] = []
 
-    def _build_hold_service(self) -> HoldService:
+    def _build_hold_creator(self) -> HoldCreator:
         dependencies = self.dependencies
-        return HoldService(
+        return HoldCreator(
             store=dependencies.store,
             desk=dependencies.desk,
             tasks=self.tasks,
@@ -157,13 +157,13 @@ class Relay:
             outbox=self.push_outbox,
             relay_tasks=RelayTasks(self.tasks, dependencies.now, held_tasks=self.resolver),
             waiters=self.waiters,
-            holds=self.hold_service,
+            holds=self.hold_creator,
             now=dependencies.now,
             monotonic=dependencies.monotonic,
             registry=self.registry,
             inspector=PolicyInspector(
                 self.policy_cache,
-                holder=self.hold_service,
+                holder=self.hold_creator,
                 audit_log=self.audit_log,
                 now=dependencies.now,
                 stream_window=dependencies.settings.stream_window,
@@ -293,7 +293,7 @@ class Relay:
         await self.hold_courier.aclose()
         await self.app.aclose()
         await self.release_scheduler.aclose()
-        await self.hold_service.aclose()
+        await self.hold_creator.aclose()
         await self.tasks.aclose()
         await self.audit_log.aclose()
         await self.policy_cache.aclose()

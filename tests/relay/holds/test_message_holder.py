@@ -20,8 +20,8 @@ from placet.relay.a2a.call import parse_call
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.exchange import Exchange
+from placet.relay.holds.hold_creator import HoldCreator
 from placet.relay.holds.hold_notifier import HoldNotifier
-from placet.relay.holds.hold_service import HoldService
 from placet.relay.holds.review_case import excerpt_texts
 from placet.relay.policy.binding import BindingLevel
 from placet.relay.policy.evaluation import Evaluation, Outcome
@@ -54,7 +54,7 @@ class HolderKit:
         self.desk = create_desk_for_tests(store=store)
         self.store = store
         self.tasks = MemoryTaskRepository()
-        self.holds = HoldService(
+        self.holds = HoldCreator(
             store=store,
             desk=self.desk.desk,
             tasks=self.tasks,

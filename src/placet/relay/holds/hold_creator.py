@@ -175,7 +175,7 @@ def build_unavailable_task_error(task: Task) -> A2AError:
     return A2AError("unsupported", WAITS_FOR_DECISION if task.is_held else NOT_ANSWERED)
 
 
-class HoldService:
+class HoldCreator:
     """A `MessageHolder` that also holds agents' requests for input."""
 
     def __init__(
