@@ -80,7 +80,7 @@ class FindingsRecord:
             self.outcome = evaluation.outcome
 
 
-class CallState:
+class ExchangeState:
     """The state of one call that changes while the call is handled."""
 
     __slots__ = (
@@ -161,7 +161,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     """Whether this is a push notification of the agent. The call then only names the task."""
     after: Leg | None = None
     """The last leg that a held message has passed; None for a call that was not held."""
-    state: CallState = field(default_factory=CallState)
+    state: ExchangeState = field(default_factory=ExchangeState)
     findings_record: FindingsRecord = field(default_factory=FindingsRecord)
     """The findings on all legs, for the audit event of the call."""
 

@@ -20,7 +20,7 @@ from placet.ports.task_store import TaskRow
 from placet.relay import write_queue
 from placet.relay.a2a.errors import A2AError
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.exchange import CallState, CallWrites, Exchange
+from placet.relay.exchange import CallWrites, Exchange, ExchangeState
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
 from placet.relay.task import Task, TaskEnding, TaskStatus, row_from_task
 from placet.relay.tasks.access import TaskAccess
@@ -90,7 +90,7 @@ class FaultyRelay:
             correlation_id=name,
             headers={},
             size=100,
-            state=CallState(writes=CallWrites()),
+            state=ExchangeState(writes=CallWrites()),
         )
         answer = build_reply(asked, id=name, contextId=None)
         translated = await self.access.translate_reply(

@@ -13,7 +13,7 @@ from placet.relay.a2a.call import A2ACall, parse_call
 from placet.relay.a2a.dialects import RPC_1_0
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.exchange import CallState
+from placet.relay.exchange import ExchangeState
 from placet.relay.runtime import background_calls
 from placet.relay.runtime.background_calls import LEASE, BackgroundCalls
 from placet.relay.task import Task, TaskStatus
@@ -53,7 +53,7 @@ class BackgroundCallKit:
     async def keep(self) -> str:
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
         call = build_call("SendMessage", message=message)
-        return (await self.calls.create_task(ANN, call, self.job, None, CallState())).id
+        return (await self.calls.create_task(ANN, call, self.job, None, ExchangeState())).id
 
     async def get(self, task_id: str) -> dict[str, Any]:
         entry = await self.own.find(ANN, task_id)

@@ -14,7 +14,7 @@ from placet.relay.a2a.call import A2ACall
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import build_task_reply
 from placet.relay.a2a.reply import A2AReply
-from placet.relay.exchange import CallState, Exchange, RelayAnswer
+from placet.relay.exchange import Exchange, ExchangeState, RelayAnswer
 from placet.relay.push import PushProxy
 from placet.relay.runtime.task_notifier import TaskNotifier
 from placet.relay.task import EndCall, HandOver, RenewLease, Task, TaskEnding, TaskStatus, apply
@@ -46,7 +46,7 @@ class BackgroundCalls:
         call: A2ACall,
         job: "asyncio.Future[A2AReply | None]",
         context_id: str | None,
-        state: CallState,
+        state: ExchangeState,
     ) -> Task:
         """Create a task for a call that continues, set it in `state`, and return it."""
         task = Task(
@@ -92,7 +92,7 @@ class BackgroundCalls:
         call: A2ACall,
         task: Task,
         job: "asyncio.Future[A2AReply | None]",
-        state: CallState,
+        state: ExchangeState,
         *,
         is_new_context: bool,
     ) -> None:

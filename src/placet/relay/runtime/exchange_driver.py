@@ -14,9 +14,9 @@ from placet.relay.a2a.reply import A2AReply, build_get_reply, build_task_call
 from placet.relay.exchange import (
     Answered,
     AnswerFromTask,
-    CallState,
     Exchange,
     ExchangeEffect,
+    ExchangeState,
     ExchangeSteps,
     FindTasks,
     Forward,
@@ -156,7 +156,7 @@ class EffectPerformer:
             if task is None or task.owner != subscription.source.name or task.is_kept_by_relay:
                 continue
             call = build_task_call(dialect, "get", task_id, exchange.call.tenant)
-            fetch = replace(exchange, call=call, state=CallState(writes=exchange.state.writes))
+            fetch = replace(exchange, call=call, state=ExchangeState(writes=exchange.state.writes))
             try:  # if the task is held, the list shows it so
                 await self.run(fetch, pass_reply(build_get_reply(dialect, document)))
             except A2AError as problem:  # such as too many pending holds: the list does not show the question

@@ -21,7 +21,7 @@ from placet.relay.a2a.json_format import build_message, build_text_part
 from placet.relay.a2a.reply import A2AReply, build_task_call, parse_reply_to
 from placet.relay.a2a.sse import EventSplitter, get_event_data
 from placet.relay.a2a.stream_merging import merge_events
-from placet.relay.exchange import Answered, CallState, Exchange, pass_reply
+from placet.relay.exchange import Answered, Exchange, ExchangeState, pass_reply
 from placet.relay.hold import (
     BeginSending,
     FrozenMessage,
@@ -309,7 +309,7 @@ class HoldResumer:
             },
             webhook=frame.webhook,
             after=after,
-            state=CallState(row.task_id),
+            state=ExchangeState(row.task_id),
         )
 
     async def _build_input_call(
@@ -375,7 +375,7 @@ class HoldResumer:
                 call=call,
                 correlation_id=hold.correlation_id,
                 headers={**headers, **subscription.sink.credentials},
-                state=CallState(hold.task_id),
+                state=ExchangeState(hold.task_id),
             )
         )
 

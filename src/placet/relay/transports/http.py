@@ -28,7 +28,7 @@ from placet.relay.a2a.dialects import Dialect
 from placet.relay.a2a.errors import A2AError, RpcId, build_error_body, get_error_status
 from placet.relay.audit.audit_log import AuditLog
 from placet.relay.audit.payload_bodies import MAX_BODY_BYTES
-from placet.relay.exchange import CallState, CallWrites, Exchange, RelayAnswer
+from placet.relay.exchange import CallWrites, Exchange, ExchangeState, RelayAnswer
 from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import AGENT_PROXY, CALL_SCOPE, CARD_SCOPE
 from placet.relay.runtime.call_handler import CallHandler
@@ -135,7 +135,7 @@ class RelayApp:
                 self._read_body, scope, receive, self._calls.limits, noun="request"
             )
         try:
-            state = CallState(writes=CallWrites())
+            state = ExchangeState(writes=CallWrites())
             exchange = _parse_exchange(scope, path, sent, body, subscription, correlation_id, state)
             return exchange, correlation_id
         except CallParseError as refusal:
@@ -324,7 +324,7 @@ def _parse_exchange(
     body: bytes,
     subscription: Subscription,
     correlation_id: str,
-    state: CallState,
+    state: ExchangeState,
 ) -> Exchange:
     """Return the exchange of a request. Raises CallParseError if it is not a valid call."""
     query = scope.get("query_string", b"").decode("latin-1")

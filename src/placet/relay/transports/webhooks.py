@@ -24,7 +24,7 @@ from placet.relay.a2a.dialects import REST_1_0, TERMINAL
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.exchange import Answered, CallState, CallWrites, Exchange, pass_reply
+from placet.relay.exchange import Answered, CallWrites, Exchange, ExchangeState, pass_reply
 from placet.relay.push import PushOutbox, PushWebhook, WebhookRepository, token_matches
 from placet.relay.registry import LiveRegistry
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
@@ -127,7 +127,7 @@ class WebhookEndpoint:
         ):
             return
         writes = CallWrites()
-        exchange = _build_exchange(subscription, webhook, size, CallState(writes=writes))
+        exchange = _build_exchange(subscription, webhook, size, ExchangeState(writes=writes))
         is_withheld = self._calls.plan_stream(exchange).is_withheld
         if is_withheld and reply.artifact_update is not None:
             return  # the whole task is pushed at the end, because a match can span two updates
@@ -218,7 +218,7 @@ class WebhookEndpoint:
 
 
 def _build_exchange(
-    subscription: Subscription, webhook: PushWebhook, size: int, state: CallState
+    subscription: Subscription, webhook: PushWebhook, size: int, state: ExchangeState
 ) -> Exchange:
     """Return the exchange of a notification: a response from the agent without a request."""
     return Exchange(
