@@ -12,12 +12,12 @@ import apsw
 import pytest
 
 from placet.errors import Unavailable
+from placet.stores.sql.outage_log import DAMAGE_LASTS_S, LOG_EVERY_S, OutageLog
 from placet.stores.sqlite import write_probe
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.database_file import DatabaseFile, DatabaseReplaced
 from placet.stores.sqlite.group_commit import GroupCommitWriter
 from placet.stores.sqlite.migrate import prepare_file
-from placet.stores.sqlite.outage_log import DAMAGE_LASTS_S, LOG_EVERY_S, OutageLog
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.storage_monitor import StorageMonitor
 from placet.stores.sqlite.store import SqliteStore

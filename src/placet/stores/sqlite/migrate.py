@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import apsw
-from msgspec import Struct
 
 from placet.errors import MigrationError, SettingsError
+from placet.stores.sql.schema_state import SchemaState, list_scripts
 from placet.stores.sqlite.batch import BEGIN, COMMIT, roll_back
 from placet.stores.sqlite.connection import BUSY_FOR_MS, PAGE_SIZE
 from placet.stores.sqlite.queries import QUERIES
@@ -19,30 +19,7 @@ SWITCH_ATTEMPTS = 20
 APPLICATION_ID = 0x506C6374  # "Plct": identifies our files, also for `file`
 
 
-class SchemaState(Struct, frozen=True, kw_only=True):
-    """The schema version of a file, and the newest that this version of Placet knows."""
-
-    version: int
-    known: int
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing has been written yet."""
-        return self.version == 0
-
-    @property
-    def is_current(self) -> bool:
-        """Whether this version can work with the file as it is."""
-        return self.version == self.known
-
-
-def _list_scripts() -> Mapping[int, str]:
-    folder = files("placet.stores.sqlite").joinpath("migrations")
-    scripts = sorted((item.name, item) for item in folder.iterdir() if item.name.endswith(".sql"))
-    return {int(name.split("_")[0]): item.read_text("utf-8") for name, item in scripts}
-
-
-MIGRATIONS = _list_scripts()
+MIGRATIONS = list_scripts(files("placet.stores.sqlite").joinpath("migrations"))
 
 
 def read_schema_state(path: Path | str, *, scripts: Mapping[int, str] = MIGRATIONS) -> SchemaState:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from placet.ports.store_maintenance import OperationHealth
+from placet.stores.sql.outage_log import OutageLog
 from placet.stores.sqlite.database_file import CommitLost, DatabaseFile, DatabaseReplaced
-from placet.stores.sqlite.outage_log import OutageLog
 
 
 class StorageMonitor:

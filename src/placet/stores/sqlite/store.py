@@ -20,6 +20,7 @@ from placet.stores.sql.outbox import SqlOutboxStore
 from placet.stores.sql.recent_cases import RecentCases
 from placet.stores.sql.relay import SqlRelayStore
 from placet.stores.sql.rows import to_micros
+from placet.stores.sql.write_probe import WriteProbe
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.database_file import DatabaseFile
 from placet.stores.sqlite.file_writer import FileWriter
@@ -29,7 +30,6 @@ from placet.stores.sqlite.queries import QUERIES
 from placet.stores.sqlite.reader import Reader
 from placet.stores.sqlite.storage_monitor import StorageMonitor
 from placet.stores.sqlite.threaded_reader import FileReader, ThreadedReader
-from placet.stores.sqlite.write_probe import WriteProbe
 
 DELETE_REPLAYS = "delete_replays"
 DELETE_GRANT_USES = "delete_grant_uses"

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 
 from placet.stores.sql.operation import WriteOperation
+from placet.stores.sql.outage_log import OutageLog
 from placet.stores.sql.writer import Rows, Writer
-from placet.stores.sqlite.outage_log import OutageLog
 
 PROBE_EVERY_S = 5.0
 

@@ -1,0 +1,1 @@
+"""The PostgreSQL engine, for several servers on one database."""

@@ -1,0 +1,592 @@
+-- Statements with `unnest` write the rows of many operations at once; a guard returns the key of each row that it
+-- wrote, which is the beginning of its parameters. A batch runs its statements in the order of this file.
+
+-- name: lock_log
+-- A node that stops in the middle of a transaction loses the lock soon.
+SELECT cases, events, audit_events, set_config('idle_in_transaction_session_timeout', '10000', true)
+FROM log_heads FOR UPDATE
+
+-- name: move_log
+UPDATE log_heads SET cases = $1, events = $2, audit_events = $3
+
+-- name: insert_case
+INSERT INTO cases (id, owner, status, version, due_at, state, waits_until, closed_at, number)
+SELECT * FROM unnest(
+  $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[], $8::bigint[], $9::bigint[]
+) ON CONFLICT (id) DO NOTHING RETURNING id
+
+-- name: update_case
+UPDATE cases SET
+  status = new.status, version = new.version, due_at = new.due_at, state = new.state, waits_until = new.waits_until,
+  closed_at = new.closed_at
+FROM unnest(
+  $1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[], $8::bigint[]
+) AS new (id, expected, status, version, due_at, state, waits_until, closed_at)
+WHERE cases.id = new.id AND cases.version = new.expected RETURNING cases.id
+
+-- name: link_case
+UPDATE cases SET status = new.status, version = new.version, state = new.state
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bytea[])
+  AS new (id, expected, status, version, state)
+WHERE cases.id = new.id AND cases.version = new.expected RETURNING cases.id
+
+-- name: insert_replay
+-- A key whose first answer has run out is free again.
+INSERT INTO replays (owner, key_digest, request_digest, sealed_answer, expires_at)
+SELECT new.owner, new.key_digest, new.request_digest, new.sealed_answer, new.expires_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::bigint[], $6::bigint[])
+  AS new (owner, key_digest, request_digest, sealed_answer, expires_at, created_at)
+LEFT JOIN replays AS old ON old.owner = new.owner AND old.key_digest = new.key_digest
+WHERE old.expires_at IS NULL OR old.expires_at <= new.created_at
+ON CONFLICT (owner, key_digest) DO UPDATE SET
+  request_digest = excluded.request_digest, sealed_answer = excluded.sealed_answer, expires_at = excluded.expires_at
+RETURNING owner, key_digest
+
+-- name: insert_spent_evidence
+INSERT INTO spent_evidence (digest) SELECT unnest($1::text[]) ON CONFLICT (digest) DO NOTHING RETURNING digest
+
+-- name: insert_grant_use
+INSERT INTO grant_uses (owner, key, grant_id, call_digest, used_at, expires_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
+ON CONFLICT (owner, key) DO NOTHING RETURNING owner, key
+
+-- name: insert_hold
+INSERT INTO holds (
+  id, tenant, case_id, rev, status, detection_source, source, sink, task_id, policy_name, correlation_id,
+  created_at, resolved_at, body, envelope
+) SELECT * FROM unnest(
+  $1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+  $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bytea[]
+) ON CONFLICT DO NOTHING RETURNING id
+
+-- name: update_hold
+UPDATE holds SET
+  rev = new.rev, status = new.status, detection_source = new.detection_source, source = new.source, sink = new.sink,
+  task_id = new.task_id, policy_name = new.policy_name, correlation_id = new.correlation_id,
+  created_at = new.created_at, resolved_at = new.resolved_at, body = new.body, envelope = new.envelope
+FROM unnest(
+  $1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+  $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bytea[]
+) AS new (
+  id, tenant, case_id, rev, status, detection_source, source, sink, task_id, policy_name, correlation_id,
+  created_at, resolved_at, body, envelope
+)
+WHERE holds.id = new.id AND holds.tenant = new.tenant AND holds.case_id = new.case_id AND holds.rev = new.rev - 1
+RETURNING holds.id
+
+-- name: upsert_draft
+INSERT INTO drafts (case_number, entries, step, saved_at)
+SELECT cases.number, new.entries, new.step, new.saved_at
+FROM unnest($1::text[], $2::bytea[], $3::bigint[], $4::bigint[]) AS new (case_id, entries, step, saved_at)
+JOIN cases ON cases.id = new.case_id
+WHERE cases.status IN ('pending', 'opened', 'in_progress') FOR SHARE OF cases
+ON CONFLICT (case_number) DO UPDATE SET
+  entries = excluded.entries, step = excluded.step, saved_at = excluded.saved_at
+RETURNING (SELECT id FROM cases WHERE number = case_number)
+
+-- name: insert_offer
+INSERT INTO offers (case_number, offer)
+SELECT cases.number, new.offer FROM unnest($1::text[], $2::bytea[]) AS new (case_id, offer)
+JOIN cases ON cases.id = new.case_id
+
+-- name: insert_event
+INSERT INTO events (
+  case_number, seq, type, at, actor, data, salt, data_digest, previous, digest, state_digest, number
+) SELECT
+  cases.number, new.seq, new.type, new.at, new.actor, new.data, new.salt, new.data_digest, new.previous, new.digest,
+  new.state_digest, new.number
+FROM unnest(
+  $1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::text[],
+  $10::text[], $11::text[], $12::bigint[]
+) AS new (
+  case_id, seq, type, at, actor, data, salt, data_digest, previous, digest, state_digest, number
+)
+JOIN cases ON cases.id = new.case_id
+
+-- name: insert_endpoint
+INSERT INTO endpoints (owner, url, secret, previous_secret, previous_until, disabled_at, created_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
+ON CONFLICT (owner, url) DO NOTHING RETURNING owner, url
+
+-- name: insert_delivery
+INSERT INTO deliveries (
+  id, case_number, event, owner, courier, target, body, created_at, next_at, state, attempts, last_status,
+  last_error, settled_at
+) SELECT
+  new.id, cases.number, new.event, new.owner, new.courier, new.target, new.body, new.created_at, new.next_at,
+  new.state, new.attempts, new.last_status, new.last_error, new.settled_at
+FROM unnest(
+  $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::bigint[], $9::bigint[],
+  $10::text[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[]
+) WITH ORDINALITY AS new (
+  id, case_id, event, owner, courier, target, body, created_at, next_at, state, attempts, last_status, last_error,
+  settled_at, place
+)
+JOIN cases ON cases.id = new.case_id ORDER BY place
+
+-- name: insert_notice
+INSERT INTO deliveries (
+  id, event, owner, courier, target, body, created_at, next_at, state, attempts, last_status, last_error, settled_at
+) SELECT
+  new.id, new.event, new.owner, new.courier, new.target, new.body, new.created_at, new.next_at, new.state,
+  new.attempts, new.last_status, new.last_error, new.settled_at
+FROM unnest(
+  $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::bigint[], $9::bigint[],
+  $10::text[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[]
+) AS new (
+  id, case_id, event, owner, courier, target, body, created_at, next_at, state, attempts, last_status, last_error,
+  settled_at
+)
+
+-- name: insert_grant
+WITH new AS (
+  SELECT * FROM unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bigint[], $8::bigint[], $9::bigint[],
+    $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[], $15::bigint[]
+  ) WITH ORDINALITY AS new (
+    id, case_id, owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id, revoked_at,
+    revoked_by, open_until, place
+  )
+), added AS (
+  SELECT *, row_number() OVER (ORDER BY place) AS step FROM new
+  WHERE NOT EXISTS (SELECT 1 FROM grants WHERE grants.id = new.id)
+), changed AS (
+  UPDATE grants SET
+    used = new.used, revoked_at = new.revoked_at, revoked_by = new.revoked_by, open_until = new.open_until
+  FROM new WHERE grants.id = new.id
+), head AS (
+  UPDATE log_heads SET grants = grants + (SELECT count(*) FROM added) RETURNING grants
+)
+INSERT INTO grants (
+  number, id, case_number, owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id,
+  revoked_at, revoked_by, open_until
+) SELECT
+  head.grants - (SELECT count(*) FROM added) + step, added.id, cases.number, added.owner, tool, agent, patterns, uses,
+  used, granted_at, expires_at, granted_by, call_id, revoked_at, revoked_by, open_until
+FROM added JOIN cases ON cases.id = added.case_id, head
+
+-- name: blank_events
+UPDATE events SET data = NULL, salt = NULL
+FROM unnest($1::text[], $2::bigint[]) AS old (case_id, version) JOIN cases ON cases.id = old.case_id
+WHERE case_number = cases.number AND seq <= old.version AND data IS NOT NULL
+
+-- name: blank_deliveries
+UPDATE deliveries SET target = '', body = ''::bytea
+FROM cases WHERE cases.id = ANY($1::text[]) AND case_number = cases.number AND deliveries.state <> 'waiting'
+
+-- name: delete_offer
+DELETE FROM offers USING cases WHERE cases.id = ANY($1::text[]) AND case_number = cases.number
+
+-- name: delete_draft
+DELETE FROM drafts USING cases WHERE cases.id = ANY($1::text[]) AND case_number = cases.number
+
+-- name: blank_grants
+UPDATE grants SET patterns = NULL, granted_by = '', open_until = NULL
+FROM cases WHERE cases.id = ANY($1::text[]) AND case_number = cases.number
+
+-- name: settle_delivery
+UPDATE deliveries SET
+  next_at = new.next_at, state = new.state, attempts = new.attempts, last_status = new.last_status,
+  last_error = new.last_error, settled_at = new.settled_at
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
+  AS new (id, next_at, state, attempts, last_status, last_error, settled_at)
+WHERE deliveries.id = new.id AND deliveries.state <> 'delivered'
+
+-- name: blank_delivery_of_erased_case
+UPDATE deliveries SET target = '', body = ''
+WHERE id = ANY($1::text[]) AND state <> 'waiting'
+  AND NOT EXISTS (SELECT 1 FROM offers WHERE offers.case_number = deliveries.case_number)
+
+-- name: disable_endpoint
+UPDATE endpoints SET disabled_at = new.disabled_at
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS new (owner, url, disabled_at)
+WHERE endpoints.owner = new.owner AND endpoints.url = new.url AND endpoints.disabled_at IS NULL
+
+-- name: upsert_task
+INSERT INTO relay_tasks (tenant, agent, kind, id, saved_at, body)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])
+ON CONFLICT (tenant, agent, kind, id) DO UPDATE SET saved_at = excluded.saved_at, body = excluded.body
+
+-- name: lock_audit_heads
+SELECT tenant, count, digest FROM audit_heads WHERE tenant = ANY($1::text[])
+
+-- name: insert_audit_event
+INSERT INTO audit_events (
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body,
+  salt, body_digest, outline_digest, number, seq, previous, digest
+) SELECT * FROM unnest(
+  $1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+  $10::text[], $11::text[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::bigint[], $17::bigint[],
+  $18::text[], $19::text[]
+)
+
+-- name: move_audit_head
+INSERT INTO audit_heads (tenant, count, digest, deleted, deleted_digest)
+SELECT new.tenant, new.count, new.digest, 0, new.empty
+FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) AS new (tenant, count, digest, empty)
+ON CONFLICT (tenant) DO UPDATE SET count = excluded.count, digest = excluded.digest
+
+
+-- name: insert_probe
+INSERT INTO replays (owner, key_digest, request_digest, sealed_answer, expires_at)
+VALUES ('', 'probe', '', '', 0) ON CONFLICT (owner, key_digest) DO UPDATE SET expires_at = 0
+
+-- name: delete_probe
+DELETE FROM replays WHERE owner = '' AND key_digest = 'probe'
+
+-- name: select_nothing
+SELECT number FROM cases WHERE number = 0
+
+-- name: select_case
+SELECT state FROM cases WHERE id = $1
+
+-- name: select_case_and_offer
+SELECT state, offer FROM cases LEFT JOIN offers ON case_number = number WHERE id = $1
+
+-- name: select_cases
+SELECT id, state FROM cases WHERE id = ANY($1::text[])
+
+-- name: select_cases_and_offers
+SELECT id, state, offer FROM cases LEFT JOIN offers ON case_number = number WHERE id = ANY($1::text[])
+
+-- name: select_events
+SELECT id, seq, type, at, actor, data, salt, data_digest, previous, digest, state_digest
+FROM cases JOIN events ON case_number = cases.number WHERE id = $1 AND seq > $2 ORDER BY seq
+
+-- name: select_cases_of_owner_by_status
+SELECT state FROM cases
+WHERE coalesce(owner, U&'\0001') = coalesce($1, U&'\0001') AND status = $2 AND number < $3
+ORDER BY number DESC LIMIT $4
+
+-- name: select_cases_of_owner
+SELECT state FROM cases WHERE coalesce(owner, U&'\0001') = coalesce($1, U&'\0001') AND number < $2
+ORDER BY number DESC LIMIT $3
+
+-- name: select_case_number
+SELECT number FROM cases WHERE id = $1
+
+-- name: select_anonymous_case
+SELECT number FROM cases WHERE coalesce(owner, U&'\0001') = U&'\0001' LIMIT 1
+
+-- name: select_next_owner
+SELECT (
+  SELECT owner FROM cases WHERE coalesce(owner, U&'\0001') > greatest($1, U&'\0001')
+  ORDER BY coalesce(owner, U&'\0001') LIMIT 1
+)
+
+-- name: select_waiting
+SELECT waits_until, number FROM cases
+WHERE coalesce(owner, U&'\0001') = coalesce($1, U&'\0001') AND waits_until IS NOT NULL
+  AND (waits_until, number) > ($2, $3)
+ORDER BY waits_until, number LIMIT $4
+
+-- name: select_closed
+SELECT closed_at, number FROM cases
+WHERE coalesce(owner, U&'\0001') = coalesce($1, U&'\0001') AND closed_at IS NOT NULL AND (closed_at, number) < ($2, $3)
+ORDER BY closed_at DESC, number DESC LIMIT $4
+
+-- name: select_numbered_case_and_offer
+SELECT state, offer FROM cases LEFT JOIN offers ON case_number = number WHERE number = $1
+
+-- name: select_due
+SELECT state FROM cases WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2
+
+-- name: select_usage
+SELECT coalesce(sum(open_cases), 0)::bigint, coalesce(sum(stored_bytes), 0)::bigint FROM owner_usage WHERE owner = $1
+
+-- name: sum_usage
+-- Each owner's rows become one.
+WITH old AS (
+  DELETE FROM owner_usage WHERE owner IN (SELECT owner FROM owner_usage GROUP BY owner HAVING count(*) > 1)
+  RETURNING owner, open_cases, stored_bytes
+)
+INSERT INTO owner_usage SELECT owner, sum(open_cases), sum(stored_bytes) FROM old GROUP BY owner
+
+-- name: select_next_due_at
+SELECT min(due_at) FROM cases WHERE due_at IS NOT NULL
+
+-- name: select_replay
+SELECT request_digest, sealed_answer, expires_at FROM replays WHERE owner = $1 AND key_digest = $2
+
+-- name: delete_replays
+DELETE FROM replays WHERE expires_at <= $1 RETURNING 1
+
+-- name: select_spent_evidence
+SELECT 1 FROM spent_evidence WHERE digest = $1
+
+-- name: select_draft
+SELECT entries, step, saved_at FROM cases JOIN drafts ON case_number = number WHERE id = $1
+
+-- name: delete_notices
+DELETE FROM deliveries WHERE case_number IS NULL AND settled_at <= $1
+
+-- name: lease_deliveries
+UPDATE deliveries SET next_at = $2 WHERE number IN (
+  SELECT number FROM deliveries
+  WHERE state = 'waiting' AND next_at <= $1 AND target NOT IN (SELECT json_array_elements_text($4::text::json))
+  ORDER BY next_at LIMIT $3 FOR UPDATE SKIP LOCKED
+) RETURNING
+  id, coalesce((SELECT id FROM cases WHERE number = case_number), ''), event, owner, courier, target, body,
+  created_at, next_at, state, attempts, last_status, last_error, settled_at
+
+-- name: requeue_delivery
+UPDATE deliveries SET state = 'waiting', attempts = 0, next_at = $2, settled_at = NULL
+WHERE id = $1 AND body <> ''
+RETURNING
+  id, coalesce((SELECT id FROM cases WHERE number = case_number), ''), event, owner, courier, target, body,
+  created_at, next_at, state, attempts, last_status, last_error, settled_at
+
+-- name: make_releases_due
+UPDATE deliveries SET next_at = $1
+WHERE state = 'waiting' AND next_at > $2 AND courier = 'relay'
+  AND EXISTS (SELECT 1 FROM holds WHERE holds.id = substr(target, 7) AND tenant = $3 AND sink = $4)
+RETURNING id
+
+-- name: select_deliveries
+SELECT
+  deliveries.id, coalesce(cases.id, ''), event, deliveries.owner, courier, target, body, created_at, next_at,
+  deliveries.state, attempts, last_status, last_error, settled_at
+FROM deliveries LEFT JOIN cases ON cases.number = case_number
+
+-- name: select_next_delivery_at
+SELECT min(next_at) FROM deliveries WHERE state = 'waiting'
+
+-- name: update_endpoint
+UPDATE endpoints SET secret = $3, previous_secret = $4, previous_until = $5, disabled_at = $6
+WHERE owner = $1 AND url = $2 AND secret = $7 AND disabled_at IS NOT DISTINCT FROM $8 RETURNING 1
+
+-- name: select_endpoint
+SELECT owner, url, secret, previous_secret, previous_until, disabled_at, created_at
+FROM endpoints WHERE owner = $1 AND url = $2
+
+-- name: select_endpoints
+SELECT owner, url, secret, previous_secret, previous_until, disabled_at, created_at
+FROM endpoints WHERE owner = $1 ORDER BY created_at, url
+
+-- name: upsert_api_key
+INSERT INTO api_keys (id, name, digest, scopes, created_at, expires_at, revoked_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (id) DO UPDATE SET
+  name = excluded.name, digest = excluded.digest, scopes = excluded.scopes, expires_at = excluded.expires_at,
+  revoked_at = excluded.revoked_at
+
+-- name: select_api_key
+SELECT id, name, digest, scopes, created_at, expires_at, revoked_at FROM api_keys WHERE digest = $1
+
+-- name: select_api_keys
+SELECT id, name, digest, scopes, created_at, expires_at, revoked_at FROM api_keys ORDER BY created_at, number
+
+-- name: upsert_signing_key
+INSERT INTO signing_keys (kid, key) VALUES ($1, $2) ON CONFLICT (kid) DO UPDATE SET key = excluded.key
+
+-- name: select_signing_keys
+SELECT key FROM signing_keys ORDER BY number
+
+-- name: insert_secret
+INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING
+
+-- name: select_secret
+SELECT value FROM secrets WHERE name = $1
+
+-- name: insert_inbox_session
+INSERT INTO inbox_sessions (digest, key_digest, ends_at) VALUES ($1, $2, $3)
+
+-- name: select_inbox_session
+SELECT digest, key_digest, ends_at FROM inbox_sessions WHERE digest = $1
+
+-- name: delete_inbox_session
+DELETE FROM inbox_sessions WHERE digest = $1
+
+-- name: delete_ended_inbox_sessions
+DELETE FROM inbox_sessions WHERE ends_at <= $1
+
+-- name: select_grants
+SELECT
+  grants.id, cases.id, grants.owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id,
+  revoked_at, revoked_by
+FROM grants JOIN cases ON cases.number = case_number
+
+-- name: select_grant_number
+SELECT number FROM grants WHERE id = $1
+
+-- name: select_grant_use
+SELECT grant_id, call_digest, used_at, expires_at FROM grant_uses WHERE owner = $1 AND key = $2
+
+-- name: delete_grant_uses
+DELETE FROM grant_uses WHERE expires_at <= $1
+
+-- name: delete_record
+DELETE FROM relay_records WHERE tenant = $1 AND kind = $2 AND id = $3 AND rev = $4 RETURNING 1
+
+-- name: insert_record
+INSERT INTO relay_records (tenant, kind, id, rev, saved_at, body) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (kind, tenant, id) DO NOTHING RETURNING 1
+
+-- name: update_record
+UPDATE relay_records SET rev = $4::bigint, saved_at = $5, body = $6
+WHERE tenant = $1 AND kind = $2 AND id = $3 AND rev = $4::bigint - 1 RETURNING 1
+
+-- name: count_record_change
+INSERT INTO relay_changes (name, count) VALUES ('records', 1)
+ON CONFLICT (name) DO UPDATE SET count = relay_changes.count + 1
+
+-- name: select_progress
+-- What has been committed, for nodes that missed a notification.
+SELECT events, (SELECT count FROM relay_changes WHERE name = 'records') FROM log_heads
+
+-- name: select_changed_cases
+SELECT DISTINCT cases.id FROM events JOIN cases ON cases.number = case_number
+WHERE events.number > $1 AND events.number <= $2
+
+-- name: select_record
+SELECT tenant, kind, id, rev, saved_at, body FROM relay_records WHERE tenant = $1 AND kind = $2 AND id = $3
+
+-- name: select_records
+SELECT tenant, kind, id, rev, saved_at, body FROM relay_records WHERE kind = $1 ORDER BY number
+
+-- name: select_records_of_tenant
+SELECT tenant, kind, id, rev, saved_at, body FROM relay_records WHERE kind = $1 AND tenant = $2 ORDER BY number
+
+-- name: select_task
+SELECT tenant, agent, kind, id, saved_at, body FROM relay_tasks
+WHERE tenant = $1 AND agent = $2 AND kind = $3 AND id = $4
+
+-- name: delete_tasks
+-- What a message waits for stays, however old it is. So do conversations: a forgotten one could be named again
+-- by anybody, as if it were new.
+DELETE FROM relay_tasks WHERE number IN (
+  SELECT number FROM relay_tasks AS old WHERE tenant = $1 AND kind <> 'context' AND saved_at < $2 AND NOT EXISTS (
+    SELECT 1 FROM holds WHERE tenant = $1 AND task_id = old.id AND sink = old.agent AND status = 'PENDING'
+  ) ORDER BY saved_at LIMIT $3
+) RETURNING 1
+
+-- name: select_holds
+SELECT
+  id, tenant, case_id, rev, status, detection_source, source, sink, task_id, policy_name, correlation_id,
+  created_at, resolved_at, body, envelope
+FROM holds
+
+-- name: count_holds
+SELECT count(*) FROM holds
+
+-- name: delete_holds
+DELETE FROM holds WHERE number IN (
+  SELECT number FROM holds
+  WHERE tenant = $1 AND status IN ('APPROVED', 'REJECTED', 'EXPIRED', 'WITHDRAWN')
+    AND created_at < $2 AND coalesce(resolved_at, created_at) < $2
+  LIMIT $3
+) RETURNING 1
+
+-- name: select_audit_events
+SELECT
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
+FROM audit_events
+
+-- name: select_numbered_audit_events
+SELECT
+  number, id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id,
+  body
+FROM audit_events
+
+-- name: select_first_number
+-- Where to begin for a moment: numbers grow with time, though not strictly.
+SELECT min(number) FROM audit_events WHERE tenant = $1 AND at >= $2
+
+-- name: count_audit_events
+SELECT count(*) FROM audit_events
+
+-- name: select_audit_event
+SELECT
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
+FROM audit_events WHERE tenant = $1 AND id = $2
+
+-- name: count_traces
+SELECT count(DISTINCT correlation_id) FROM audit_events
+
+-- name: select_traces
+-- Of each correlation id all events count, also those that were not asked for.
+WITH asked (correlation_id) AS (SELECT DISTINCT correlation_id FROM audit_events {terms})
+SELECT asked.correlation_id, min(at), max(at), count(*)
+FROM asked JOIN audit_events AS event ON event.tenant = ? AND event.correlation_id = asked.correlation_id
+GROUP BY asked.correlation_id ORDER BY max(at) DESC, max(number) DESC LIMIT ? OFFSET ?
+
+-- name: select_audited_tenants
+SELECT tenant FROM audit_heads
+WHERE EXISTS (SELECT 1 FROM audit_events WHERE audit_events.tenant = audit_heads.tenant) ORDER BY tenant
+
+-- name: select_audit_events_to_redact
+SELECT
+  id, tenant, at, type, action, transport, source_agent, source_user, sink_agent, correlation_id, task_id, body
+FROM audit_events WHERE tenant = $1 AND redacted = 0 AND at < $2 ORDER BY at, number LIMIT $3
+
+-- name: redact_audit_event
+UPDATE audit_events SET body = $3, redacted = 1, salt = CASE WHEN body = $3 THEN salt END
+WHERE tenant = $1 AND id = $2
+
+-- name: note_deleted_audit_events
+-- Only from the beginning of the chain, so that the rest can be verified. Both statements choose the same rows.
+WITH oldest AS (SELECT number, at FROM audit_events WHERE tenant = $1 ORDER BY number LIMIT $3),
+expired (last) AS (
+  SELECT max(number) FROM oldest WHERE number < coalesce((SELECT min(number) FROM oldest WHERE at >= $2), $4)
+)
+UPDATE audit_heads SET deleted = seq, deleted_digest = audit_events.digest
+FROM expired JOIN audit_events ON audit_events.number = expired.last
+WHERE audit_heads.tenant = $1 AND seq IS NOT NULL
+
+-- name: delete_audit_events
+WITH oldest AS (SELECT number, at FROM audit_events WHERE tenant = $1 ORDER BY number LIMIT $3)
+DELETE FROM audit_events WHERE number IN (
+  SELECT number FROM oldest WHERE number < coalesce((SELECT min(number) FROM oldest WHERE at >= $2), $4)
+) RETURNING 1
+
+
+-- name: select_case_sizes
+SELECT number, version FROM cases WHERE number > $1 ORDER BY number LIMIT $2
+
+-- name: select_stored_cases
+SELECT number, id, owner, status, version, due_at, waits_until, closed_at, state, offer
+FROM cases LEFT JOIN offers ON case_number = number WHERE number > $1 AND number <= $2 ORDER BY number
+
+-- name: select_stored_events
+SELECT case_number, seq, type, at, actor, data, salt, data_digest, previous, digest, state_digest
+FROM events WHERE case_number > $1 AND case_number <= $2 ORDER BY case_number, seq
+
+-- name: select_stored_grants
+SELECT
+  case_number, id, owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id, revoked_at,
+  revoked_by, open_until
+FROM grants WHERE case_number > $1 AND case_number <= $2 ORDER BY case_number, number
+
+-- name: select_log_entries
+SELECT events.number, case_number, id, digest FROM events LEFT JOIN cases ON cases.number = case_number
+WHERE events.number > $1 ORDER BY events.number LIMIT $2
+
+-- name: select_stray_rows
+SELECT 'offers', case_number FROM offers WHERE NOT EXISTS (SELECT 1 FROM cases WHERE number = case_number)
+UNION ALL
+SELECT 'grants', case_number FROM grants WHERE NOT EXISTS (SELECT 1 FROM cases WHERE number = case_number)
+UNION ALL
+SELECT 'grants', case_number FROM grants WHERE number NOT BETWEEN 1 AND (SELECT count(*) FROM grants)
+LIMIT $1
+
+-- name: select_log_size
+SELECT (SELECT count(*) FROM cases), (SELECT coalesce(max(number), 0) FROM events)
+
+-- name: select_audit_heads
+SELECT tenant, count, digest, deleted, deleted_digest FROM audit_heads ORDER BY tenant
+
+-- name: select_chained_audit_rows
+SELECT
+  number, seq, previous, id, tenant, at, type, action, transport, source_agent, source_user, sink_agent,
+  correlation_id, task_id, body_digest, outline_digest, digest, body, salt, redacted
+FROM audit_events WHERE number > $1 ORDER BY number LIMIT $2
+
+-- name: insert_checkpoint
+WITH head AS (UPDATE log_heads SET checkpoints = checkpoints + 1 RETURNING checkpoints)
+INSERT INTO checkpoints (number, made_at, document) SELECT checkpoints, $1, $2 FROM head
+
+-- name: select_checkpoints
+SELECT number, document FROM checkpoints WHERE number > $1 ORDER BY number LIMIT $2
+
+-- name: select_last_checkpoint
+SELECT document FROM checkpoints ORDER BY number DESC LIMIT 1
