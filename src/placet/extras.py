@@ -31,7 +31,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "mcp": ("apsw", "mcp"),
     "openai-agents": ("agents",),
     "otel": ("opentelemetry.exporter.otlp.proto.http", "opentelemetry.sdk"),
-    "postgres": ("psycopg", "psycopg_pool"),
+    "postgres": ("asyncpg", "psycopg", "psycopg_pool"),
     "presidio": ("presidio_analyzer", "spacy"),
     "pydantic-ai": ("pydantic_ai",),
     "redis": ("redis",),
@@ -94,6 +94,8 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.reviews.tool_arguments": "mcp",
     "placet.server": "server",
     "placet.server.tracing": "otel",
+    "placet.stores.postgres": "postgres",
+    "placet.stores.sql": "server",
     "placet.stores.sqlite": "server",
 }
 """Module or package of ours -> the extra without which it cannot be imported; `*` is any review type."""

@@ -45,7 +45,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The settings of a server. Every field is a TOML key and a `PLACET_…` variable, and some are flags."""
 
     db: str = "placet.db"
-    """The database: sqlite:///FILE, a path, or :memory: for one that is lost when the server stops."""
+    """The database: sqlite:///FILE, a path, :memory: for one that is lost when the server stops, or
+    postgresql://USER@HOST/NAME. Behind a pooler, add ?direct=HOST:PORT, the server itself."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: Port = 8400
@@ -172,7 +173,9 @@ def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None 
 def check(settings: Settings) -> None:
     """Raise SettingsError for settings that are invalid or contradict each other."""
     if not settings.db.strip():
-        raise SettingsError("db is empty. Use sqlite:///FILE, a path, or :memory:.")
+        raise SettingsError(
+            "db is empty. Use sqlite:///FILE, a path, :memory:, or postgresql://USER@HOST/NAME."
+        )
     limits = settings.limits
     if limits.default_timeout_for > limits.max_timeout_for:
         raise SettingsError("default_timeout is longer than max_timeout. Change one of them.")

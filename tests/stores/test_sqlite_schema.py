@@ -9,10 +9,10 @@ import apsw
 import pytest
 
 from placet.errors import MigrationError, SettingsError
+from placet.stores.sql.schema_state import SchemaState
 from placet.stores.sqlite.migrate import (
     APPLICATION_ID,
     MIGRATIONS,
-    SchemaState,
     migrate,
     prepare_file,
     read_schema_state,

@@ -12,8 +12,8 @@ import apsw
 import pytest
 
 from placet.errors import Unavailable
+from placet.stores.sql import write_probe
 from placet.stores.sql.outage_log import DAMAGE_LASTS_S, LOG_EVERY_S, OutageLog
-from placet.stores.sqlite import write_probe
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.database_file import DatabaseFile, DatabaseReplaced
 from placet.stores.sqlite.group_commit import GroupCommitWriter

@@ -1,7 +1,11 @@
 """Choice of the storage engine by the database URL. No other module of the server imports an engine."""
 
+import asyncio
+import tempfile
 from pathlib import Path
 from stat import S_ISREG
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct
 
@@ -12,8 +16,14 @@ from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.stores.sqlite.migrate import migrate
 from placet.stores.sqlite.store import SqliteStore
 
+if TYPE_CHECKING:
+    from placet.stores.postgres.connection import PostgresAddress
+
 IN_MEMORY = ":memory:"
 SQLITE = "sqlite://"
+POSTGRES_SCHEMES = ("postgresql", "postgres")
+DIRECT = "direct"
+"""The part of a PostgreSQL URL that names the server behind a pooler, as HOST or HOST:PORT."""
 
 
 class SchemaChange(Struct, frozen=True, kw_only=True):
@@ -26,9 +36,14 @@ class SchemaChange(Struct, frozen=True, kw_only=True):
 async def open_store(url: str) -> Store:
     """Open the database in the running event loop, and create it if it does not exist.
 
-    `url` is `sqlite:///FILE`, a path, or `:memory:` for a database that ends with the process. Raises
-    SettingsError for any other URL or an unusable path, and MigrationError for a schema of another version.
+    `url` is `sqlite:///FILE`, a path, `:memory:` for a database that ends with the process, or
+    `postgresql://USER@HOST/NAME`. Raises SettingsError for any other URL or an unusable path, and
+    MigrationError for a schema of another version.
     """
+    if _is_postgres(url):
+        from placet.stores.postgres.store import PostgresStore
+
+        return await PostgresStore.open(_read_address(url))
     path = _read_path(url)
     return open_memory_store() if path is None else await SqliteStore.open(path)
 
@@ -38,19 +53,52 @@ def open_memory_store() -> Store:
     return InMemorySqliteStore()
 
 
-def find_database_file(url: str) -> Path | None:
-    """Return the file of the database, or None for one in memory. Raises SettingsError like open_store."""
-    return _read_path(url)
+def find_file_beside(url: str, suffix: str) -> Path:
+    """Return the path of a file with this suffix beside the database.
+
+    Without a file of the database, that is a path in the current folder, or for a database in memory in a new
+    temporary folder. Raises SettingsError like open_store.
+    """
+    if _is_postgres(url):
+        return Path(f"placet{suffix}").absolute()
+    path = _read_path(url)
+    if path is None:
+        return Path(tempfile.mkdtemp(prefix="placet-")) / f"placet{suffix}"
+    return path.resolve().with_name(path.name + suffix)
+
+
+def describe_database(url: str) -> str:
+    """Return the URL without its password, for messages and logs."""
+    if not _is_postgres(url):
+        return url
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    query = [(name, "***" if name == "password" else value) for name, value in parse_qsl(parts.query)]
+    return urlunsplit(
+        parts._replace(netloc=user.partition(":")[0] + at + host, query=urlencode(query, safe=":/*"))
+    )
 
 
 def database_exists(url: str) -> bool:
-    """Return whether there is a database at this URL. Raises SettingsError for an unsupported URL."""
+    """Return whether there is a database at this URL. Raises SettingsError for an unsupported URL.
+
+    Call it outside of an event loop.
+    """
+    if _is_postgres(url):
+        from placet.stores.postgres.migrate import find_schema_state
+
+        return not asyncio.run(find_schema_state(_read_address(url))).is_empty
     path = _read_path(url)
     return path is not None and path.is_file()
 
 
 def migrate_database(url: str) -> SchemaChange:
     """Bring the schema up to this version. Raises SettingsError or MigrationError."""
+    if _is_postgres(url):
+        from placet.stores.postgres.migrate import migrate as migrate_postgres
+
+        found = asyncio.run(migrate_postgres(_read_address(url)))
+        return SchemaChange(before=found.version, after=found.known)
     path = _read_path(url)
     if path is None:
         raise SettingsError("db: a database in memory cannot be migrated. Name a file.")
@@ -60,12 +108,35 @@ def migrate_database(url: str) -> SchemaChange:
 
 def back_up_database(url: str, target: Path) -> None:
     """Copy the database to a new file that only its owner can read. Raises SettingsError."""
+    if _is_postgres(url):
+        raise SettingsError("db: `placet backup` copies SQLite files. Use pg_dump for a PostgreSQL database.")
     path = _read_path(url)
     if path is None:
         raise SettingsError("db: a database in memory cannot be copied. Name a file.")
     if not path.is_file():
         raise SettingsError(f"There is no database {url}. Pass its URL with --db.")
     back_up(path, target)
+
+
+def _is_postgres(url: str) -> bool:
+    return url.partition("://")[0] in POSTGRES_SCHEMES and "://" in url
+
+
+def _read_address(url: str) -> "PostgresAddress":
+    """Return the address of work, and the direct one if the URL names it."""
+    from placet.stores.postgres.connection import PostgresAddress
+
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    direct = [value for name, value in query if name == DIRECT]
+    rest = urlencode([(name, value) for name, value in query if name != DIRECT], safe="/:")
+    if not direct:
+        return PostgresAddress(url=url)
+    if len(direct) > 1 or not direct[0]:
+        raise SettingsError(f"db: {DIRECT} names one server, as HOST or HOST:PORT.")
+    user, at, _ = parts.netloc.rpartition("@")
+    behind = parts._replace(netloc=user + at + direct[0], query=rest)
+    return PostgresAddress(url=urlunsplit(parts._replace(query=rest)), direct_url=urlunsplit(behind))
 
 
 def _read_path(url: str) -> Path | None:
@@ -77,7 +148,8 @@ def _read_path(url: str) -> Path | None:
         return None if url == IN_MEMORY else _check_file(Path(url))
     if scheme != "sqlite":
         raise SettingsError(
-            f"db: the storage engine {scheme!r} is not supported. Use sqlite:///FILE, a path, or {IN_MEMORY}."
+            f"db: the storage engine {scheme!r} is not supported. Use sqlite:///FILE, a path, {IN_MEMORY}, or"
+            " postgresql://USER@HOST/NAME."
         )
     rest = url.removeprefix(SQLITE)
     if "?" in rest:

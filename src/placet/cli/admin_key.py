@@ -2,10 +2,9 @@
 
 import asyncio
 import os
-import tempfile
 from pathlib import Path
 
-from placet.bootstrap.storage import find_database_file
+from placet.bootstrap.storage import find_file_beside
 from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.errors import SettingsError
@@ -24,7 +23,7 @@ async def write_first_admin_key(store: KeyStore, db: str) -> Path | None:
     """
     if await store.list_api_keys():
         return None
-    path = _find_key_file(db)
+    path = find_file_beside(db, SUFFIX)
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, OWNER_ONLY)
     except FileExistsError:
@@ -66,11 +65,3 @@ async def _has_key_soon(store: KeyStore) -> bool:
             return False
         await asyncio.sleep(CHECK_INTERVAL_S)
     return True
-
-
-def _find_key_file(db: str) -> Path:
-    """Return the path beside the database; for a database in memory, a path in a new temporary folder."""
-    database = find_database_file(db)
-    if database is None:
-        return Path(tempfile.mkdtemp(prefix="placet-")) / f"placet{SUFFIX}"
-    return database.resolve().with_name(database.name + SUFFIX)

@@ -23,7 +23,9 @@ def run_with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bo
     from placet.bootstrap.storage import open_store  # it needs the `server` extra
 
     if not create and not has_database(db):
-        raise SettingsError(f"There is no database {db}. Pass its URL with --db, or start `placet serve`.")
+        raise SettingsError(
+            f"There is no database {hide_password(db)}. Pass its URL with --db, or start `placet serve`."
+        )
 
     async def run() -> T:
         store = await open_store(db)
@@ -33,6 +35,13 @@ def run_with_store(db: str, work: Callable[[Store], Awaitable[T]], *, create: bo
             await store.aclose()
 
     return asyncio.run(run())
+
+
+def hide_password(db: str) -> str:
+    """Return the URL of a database as messages may show it."""
+    from placet.bootstrap.storage import describe_database  # it needs the `server` extra
+
+    return describe_database(db)
 
 
 def has_database(db: str) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 
 from placet.bootstrap.server import ServerParts
 from placet.cases.events import CREATED
+from placet.cli.database import hide_password
 from placet.desk import clock
 from placet.desk.api_keys import create_key
 from placet.pages.view import DemoLink
@@ -67,7 +68,7 @@ class DemoTour:
         click.echo(f"    Sign in with this key: {self._key}\n")
         click.echo("  Point any agent at it:")
         click.echo(f"    {_format_command()} request POST '{base}{DEMO_CASES}?type=confirmation'\n")
-        click.echo(f"  API: {base}{DOCS}   Database: {self._parts.settings.db}")
+        click.echo(f"  API: {base}{DOCS}   Database: {hide_password(self._parts.settings.db)}")
         click.echo("  Ctrl+C stops. The events of the cases appear below:\n")
         self._parts.store.add_change_listener(self._report_change)
         self._demo.add_callback_listener(self._report_callback)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from placet.bootstrap.storage import database_exists, migrate_database
-from placet.cli.database import load_settings
+from placet.cli.database import hide_password, load_settings
 from placet.cli.options import config_option, db_option
 
 
@@ -18,12 +18,12 @@ def migrate(db: str | None, config: Path | None) -> None:
     Stop the server, and make a backup with `placet backup` first. A new database gets its schema when it is
     first used.
     """
-    path = load_settings(config, db=db).settings.db
-    is_new = not database_exists(path)
-    change = migrate_database(path)
+    url = load_settings(config, db=db).settings.db
+    is_new = not database_exists(url)
+    change, name = migrate_database(url), hide_password(url)
     if change.before == change.after:
-        click.echo(f"{path} is already at schema {change.after}.", err=True)
+        click.echo(f"{name} is already at schema {change.after}.", err=True)
     elif is_new:
-        click.echo(f"Created {path} at schema {change.after}.", err=True)
+        click.echo(f"Created {name} at schema {change.after}.", err=True)
     else:
-        click.echo(f"Migrated {path} from schema {change.before} to {change.after}.", err=True)
+        click.echo(f"Migrated {name} from schema {change.before} to {change.after}.", err=True)

@@ -10,7 +10,7 @@ import click
 import httpx
 
 from placet.cli.client_options import Decorator, join_options, key_option, require_secure
-from placet.cli.database import has_database, load_settings, run_with_store
+from placet.cli.database import has_database, hide_password, load_settings, run_with_store
 from placet.cli.options import config_option, db_option
 from placet.errors import SettingsError
 from placet.extras import is_available
@@ -72,7 +72,7 @@ def run_registry(where: dict[str, Any], work: OperationsUse[T], *, create: bool 
     if server is not None:
         return asyncio.run(run_on_server(server, where["key"], where["tenant"], work))
     if other is not None:
-        text = f"This uses the database {settings.db}, not the server at {other}."
+        text = f"This uses the database {hide_password(settings.db)}, not the server at {other}."
         click.echo(text, err=True)
     return _run_locally(settings, where["tenant"], work, "registry", create=create and other is None)
 

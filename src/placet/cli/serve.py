@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from placet.bootstrap.server import ServerParts, build
 from placet.cli.admin_key import write_first_admin_key
 from placet.cli.client_options import read_port
-from placet.cli.database import load_settings
+from placet.cli.database import hide_password, load_settings
 from placet.cli.demo_tour import DemoTour
 from placet.cli.options import PORT, add_server_options
 from placet.errors import SettingsError
@@ -100,7 +100,8 @@ def _bind_nearby(port: int) -> socket.socket:
 
 def _announce(settings: Settings) -> None:
     here = replace(settings, base_url=None).public_url
-    log.info("server_started url=%s public_url=%s db=%s", here, settings.public_url, settings.db)
+    db = hide_password(settings.db)
+    log.info("server_started url=%s public_url=%s db=%s", here, settings.public_url, db)
 
 
 async def _announce_first_key(parts: ServerParts) -> None:

@@ -25,6 +25,15 @@ async def read_schema_state(connection: Connection) -> SchemaState:
     return SchemaState(version=version or 0, known=max(MIGRATIONS))
 
 
+async def find_schema_state(address: PostgresAddress) -> SchemaState:
+    """Return the state of the database at this address. Raises SettingsError if it cannot be reached."""
+    connection = await _connect(address)
+    try:
+        return await read_schema_state(connection)
+    finally:
+        await connection.close()
+
+
 async def migrate(address: PostgresAddress, *, only_new: bool = False) -> SchemaState:
     """Run every migration that the database lacks, and return its state before.
 
