@@ -100,8 +100,8 @@ async def test_a_database_in_memory_leaves_no_file(
 
 
 async def test_an_unsupported_engine_is_refused_without_printing_its_credentials() -> None:
-    with pytest.raises(SettingsError, match="'postgresql' is not supported") as refused:
-        await open_store("postgresql://user:secret@db.example/placet")
+    with pytest.raises(SettingsError, match="'mysql' is not supported") as refused:
+        await open_store("mysql://user:secret@db.example/placet")
     assert "secret" not in refused.value.message
 
 

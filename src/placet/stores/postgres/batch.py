@@ -72,6 +72,11 @@ class _LogHead:
         self.cases, self.events, self.audit_events, _ = row
         self.first_event = self.events + 1
 
+    def next_audit_number(self) -> int:
+        """Return the number of the next audit event."""
+        self.audit_events += 1
+        return int(self.audit_events)
+
     def number_rows(self, name: str, rows: Sequence[Params]) -> list[Params]:
         """Return the rows with their numbers."""
         if name == "insert_case":
@@ -193,8 +198,7 @@ class _Batch:
         }
         rows: list[Params] = []
         for *values, _ in events:
-            self._head.audit_events += 1
-            number, tenant = self._head.audit_events, values[1]
+            number, tenant = self._head.next_audit_number(), values[1]
             count, previous = heads.get(tenant, (0, NO_EVENT))
             link = (*values[:11], *values[13:15])
             digest = compute_link_digest(number, count + 1, previous, *link)
