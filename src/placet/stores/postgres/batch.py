@@ -15,7 +15,7 @@ from msgspec import Struct
 from placet.cases.audit_chain import compute_link_digest
 from placet.cases.case import NO_EVENT
 from placet.errors import CaseConflict
-from placet.stores.postgres.connection import Connection
+from placet.stores.postgres.connection import PostgresConnection
 from placet.stores.postgres.outages import OUTAGES
 from placet.stores.postgres.queries import (
     KEYS,
@@ -36,7 +36,7 @@ LOCK_LOG, MOVE_LOG = QUERIES["lock_log"], QUERIES["move_log"]
 LOCK_AUDIT_HEADS = QUERIES["lock_audit_heads"]
 INSERT_AUDIT_EVENT, MOVE_AUDIT_HEAD = QUERIES["insert_audit_event"], QUERIES["move_audit_head"]
 
-OperationOutcome = Rows | CaseConflict
+BatchedOutcome = Rows | CaseConflict
 
 
 class EventRange(Struct, frozen=True):
@@ -49,7 +49,7 @@ class EventRange(Struct, frozen=True):
 class BatchResult(Struct, frozen=True):
     """How the operations of a batch ended, in their order, and the events they wrote."""
 
-    outcomes: list[OperationOutcome]
+    outcomes: list[BatchedOutcome]
     events: EventRange
 
 
@@ -86,7 +86,7 @@ class _LogHead:
         return [(*row, number) for number, row in enumerate(rows, start=first)]
 
 
-async def write_batch(connection: Connection, operations: Sequence[WriteOperation]) -> BatchResult:
+async def write_batch(connection: PostgresConnection, operations: Sequence[WriteOperation]) -> BatchResult:
     """Commit the operations in one transaction. Raises asyncpg's error, after which nothing is written."""
     refused: set[int] = {place for place, one in enumerate(operations) if _repeats_a_guard(one)}
     while True:
@@ -118,7 +118,7 @@ class _Batch:
     """The statements of a batch, grouped by name. `refused` are the places of operations to leave out."""
 
     def __init__(
-        self, connection: Connection, operations: Sequence[WriteOperation], refused: set[int]
+        self, connection: PostgresConnection, operations: Sequence[WriteOperation], refused: set[int]
     ) -> None:
         self._connection = connection
         self._operations = operations
@@ -140,7 +140,7 @@ class _Batch:
             head = self._head
             await self._connection.execute(MOVE_LOG, head.cases, head.events, head.audit_events)
             events = EventRange(head.first_event, head.events)
-        outcomes: list[OperationOutcome] = [
+        outcomes: list[BatchedOutcome] = [
             self._results.get(place, []) if place in self._accepted else CaseConflict()
             for place in range(len(self._operations))
         ]

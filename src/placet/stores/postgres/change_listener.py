@@ -15,7 +15,12 @@ import msgspec
 
 from placet.errors import Unavailable
 from placet.stores.postgres.batch import EventRange
-from placet.stores.postgres.connection import Connection, Pool, PostgresAddress, connect_directly
+from placet.stores.postgres.connection import (
+    PostgresAddress,
+    PostgresConnection,
+    PostgresPool,
+    connect_directly,
+)
 from placet.stores.postgres.outages import OUTAGES, describe
 from placet.stores.postgres.reader import PooledReader
 from placet.stores.postgres.writer import BatchWriter
@@ -69,7 +74,7 @@ class ChangeNotifier:
     def __init__(
         self,
         address: PostgresAddress,
-        pool: Pool,
+        pool: PostgresPool,
         reader: PooledReader,
         writer: BatchWriter,
         *,
@@ -87,7 +92,7 @@ class ChangeNotifier:
         self._outgoing: list[ChangeNotice] = []
         self._wake = asyncio.Event()
         self._missed_beats = MAX_MISSED_BEATS + 1
-        self._connection: Connection | None = None
+        self._connection: PostgresConnection | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -206,7 +211,7 @@ async def read_progress(reader: PooledReader) -> tuple[int, int]:
     return int(events), int(record_changes or 0)
 
 
-async def _wait_until_closed(connection: Connection) -> None:
+async def _wait_until_closed(connection: PostgresConnection) -> None:
     closed = asyncio.Event()
     connection.add_termination_listener(lambda _: closed.set())
     if not connection.is_closed():

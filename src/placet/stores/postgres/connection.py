@@ -10,8 +10,8 @@ CONNECT_TIMEOUT_S = 5.0
 COMMAND_TIMEOUT_S = 15.0
 CACHED_STATEMENTS = 256
 
-Connection = Any  # asyncpg.Connection or its proxy: the package has no types
-Pool = Any
+PostgresConnection = Any  # asyncpg.PostgresConnection or its proxy: the package has no types
+PostgresPool = Any
 
 
 class PostgresAddress(Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class PostgresAddress(Struct, frozen=True, kw_only=True):
         return self.direct_url is not None
 
 
-async def open_pool(address: PostgresAddress, *, size: int = MAX_CONNECTIONS) -> Pool:
+async def open_pool(address: PostgresAddress, *, size: int = MAX_CONNECTIONS) -> PostgresPool:
     """Connect the first connection, and more when they are needed."""
     return await asyncpg.create_pool(
         address.url,
@@ -40,12 +40,12 @@ async def open_pool(address: PostgresAddress, *, size: int = MAX_CONNECTIONS) ->
     )
 
 
-async def connect_directly(address: PostgresAddress) -> Connection:
+async def connect_directly(address: PostgresAddress) -> PostgresConnection:
     """Open a connection of its own session."""
     return await asyncpg.connect(
         address.direct_url or address.url, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S
     )
 
 
-async def _keep_session(connection: Connection) -> None:
+async def _keep_session(connection: PostgresConnection) -> None:
     """Do not reset a connection that returns to the pool: the store changes no setting of a session."""

@@ -6,7 +6,7 @@ from importlib.resources import files
 import asyncpg
 
 from placet.errors import MigrationError, SettingsError
-from placet.stores.postgres.connection import Connection, PostgresAddress, connect_directly
+from placet.stores.postgres.connection import PostgresAddress, PostgresConnection, connect_directly
 from placet.stores.postgres.outages import OUTAGES, describe
 from placet.stores.sql.schema_state import SchemaState, list_scripts
 
@@ -17,7 +17,7 @@ CREATE_VERSION = "CREATE TABLE IF NOT EXISTS placet_schema (version integer NOT 
 VERSION = "SELECT version FROM placet_schema"
 
 
-async def read_schema_state(connection: Connection) -> SchemaState:
+async def read_schema_state(connection: PostgresConnection) -> SchemaState:
     """Return the state of a database."""
     if await connection.fetchval("SELECT to_regclass('placet_schema')") is None:
         return SchemaState(version=0, known=max(MIGRATIONS))
@@ -64,7 +64,7 @@ async def migrate(address: PostgresAddress, *, only_new: bool = False) -> Schema
         await connection.close()
 
 
-async def _connect(address: PostgresAddress) -> Connection:
+async def _connect(address: PostgresAddress) -> PostgresConnection:
     try:
         return await connect_directly(address)
     except OUTAGES as error:

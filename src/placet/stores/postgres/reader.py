@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from placet.errors import Unavailable
-from placet.stores.postgres.connection import Connection, Pool
+from placet.stores.postgres.connection import PostgresConnection, PostgresPool
 from placet.stores.postgres.outages import OUTAGES, UNSTORABLE, describe
 from placet.stores.postgres.queries import build_sql, escape, unescape
 from placet.stores.sql.outage_log import OutageLog
@@ -18,7 +18,7 @@ T = TypeVar("T")
 class ConnectionReader:
     """An `SqlReader` on one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
 
     async def rows(
@@ -40,7 +40,7 @@ class ConnectionReader:
 class PooledReader:
     """An `SqlReader` and `LongReader` that borrows a connection for each read."""
 
-    def __init__(self, pool: Pool, outages: OutageLog) -> None:
+    def __init__(self, pool: PostgresPool, outages: OutageLog) -> None:
         self._pool = pool
         self._outages = outages
         self._closed = False

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Self
@@ -12,40 +12,26 @@ from placet.errors import MigrationError, SettingsError
 from placet.ports.outbox_store import RETAIN_NOTICES_FOR
 from placet.ports.store_maintenance import OperationHealth
 from placet.stores.postgres.change_listener import ChangeNotifier, read_progress
-from placet.stores.postgres.connection import Pool, PostgresAddress, open_pool
+from placet.stores.postgres.connection import PostgresAddress, PostgresPool, open_pool
 from placet.stores.postgres.migrate import migrate
 from placet.stores.postgres.outages import OUTAGES, describe
 from placet.stores.postgres.reader import CaseBatchReader, PooledReader
 from placet.stores.postgres.writer import BatchWriter
 from placet.stores.sql import rows
-from placet.stores.sql.cases import SqlCaseStore
-from placet.stores.sql.grants import SqlGrantStore
-from placet.stores.sql.inbox import SqlInboxStore
-from placet.stores.sql.keys import SqlKeyStore
-from placet.stores.sql.log import SqlLogStore
 from placet.stores.sql.operation import build_single_statement
 from placet.stores.sql.outage_log import OutageLog
-from placet.stores.sql.outbox import SqlOutboxStore
 from placet.stores.sql.recent_cases import RecentCases
-from placet.stores.sql.relay import SqlRelayStore
 from placet.stores.sql.rows import to_micros
+from placet.stores.sql.store import SqlStore
 from placet.stores.sql.write_probe import WriteProbe
 
 CLOSE_TIMEOUT_S = 5.0
 
 
-class PostgresStore(
-    SqlCaseStore,
-    SqlInboxStore,
-    SqlOutboxStore,
-    SqlKeyStore,
-    SqlGrantStore,
-    SqlRelayStore,
-    SqlLogStore,
-):
+class PostgresStore(SqlStore):
     """Implements `Store` in one database. Any number of servers may use it at the same time."""
 
-    def __init__(self, address: PostgresAddress, pool: Pool, progress: tuple[int, int]) -> None:
+    def __init__(self, address: PostgresAddress, pool: PostgresPool, progress: tuple[int, int]) -> None:
         self._pool = pool
         self._read_outages, self._write_outages = OutageLog("read"), OutageLog("write")
         self._reader = self._long_reader = self._pooled_reader = PooledReader(pool, self._read_outages)
@@ -95,10 +81,6 @@ class PostgresStore(
         """Return a case with its offer, or None if it does not exist or was erased."""
         row = await self._cases_and_offers.row(case_id)
         return rows.case_and_offer_from(row) if row else None
-
-    def add_change_listener(self, listener: Callable[[str | None], None]) -> None:
-        """See `ChangeFeed`."""
-        self._batch_writer.add_change_listener(listener)
 
     async def check_ready(self) -> None:
         """Raise Unavailable if the database cannot be read or written."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from placet.errors import CaseConflict, Unavailable
 from placet.stores.listeners import CommitListeners
 from placet.stores.postgres.batch import BatchResult, CommitUncertain, EventRange, write_batch
-from placet.stores.postgres.connection import Pool
+from placet.stores.postgres.connection import PostgresPool
 from placet.stores.postgres.outages import RETRIED, error_for_caller, is_outage
 from placet.stores.postgres.queries import SET_STATEMENTS, list_keys
 from placet.stores.sql.operation import WriteOperation
@@ -24,7 +24,7 @@ CommitListener = Callable[[EventRange, tuple[str, ...], tuple[str, ...]], None]
 class BatchWriter(CommitListeners):
     """A `Writer` that commits many operations in one transaction. Other operations run beside it."""
 
-    def __init__(self, pool: Pool, outages: OutageLog) -> None:
+    def __init__(self, pool: PostgresPool, outages: OutageLog) -> None:
         super().__init__()
         self._pool = pool
         self._outages = outages

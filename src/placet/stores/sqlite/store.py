@@ -1,6 +1,6 @@
 """The store in a SQLite file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -10,16 +10,10 @@ from placet.errors import Unavailable
 from placet.ports.outbox_store import RETAIN_NOTICES_FOR
 from placet.ports.store_maintenance import OperationHealth
 from placet.sqlite_outages import SQLITE_OUTAGES
-from placet.stores.sql.cases import SqlCaseStore
-from placet.stores.sql.grants import SqlGrantStore
-from placet.stores.sql.inbox import SqlInboxStore
-from placet.stores.sql.keys import SqlKeyStore
-from placet.stores.sql.log import SqlLogStore
 from placet.stores.sql.operation import WriteOperation
-from placet.stores.sql.outbox import SqlOutboxStore
 from placet.stores.sql.recent_cases import RecentCases
-from placet.stores.sql.relay import SqlRelayStore
 from placet.stores.sql.rows import to_micros
+from placet.stores.sql.store import SqlStore
 from placet.stores.sql.write_probe import WriteProbe
 from placet.stores.sqlite.connection import connect_reader, connect_writer
 from placet.stores.sqlite.database_file import DatabaseFile
@@ -38,15 +32,7 @@ SELECT_RECORD_CHANGES = QUERIES["select_record_changes"]
 SELECT_NOTHING = QUERIES["select_nothing"]
 
 
-class SqliteStore(
-    SqlCaseStore,
-    SqlInboxStore,
-    SqlOutboxStore,
-    SqlKeyStore,
-    SqlGrantStore,
-    SqlRelayStore,
-    SqlLogStore,
-):
+class SqliteStore(SqlStore):
     """Implements `Store` in one file. Other processes may read and write the file at the same time."""
 
     _reader: Reader
@@ -81,10 +67,6 @@ class SqliteStore(
         monitor = StorageMonitor(DatabaseFile(path, connection))
         reader, writer = Reader(connect_reader(path), monitor), GroupCommitWriter(connection, monitor)
         return cls(reader, writer, ThreadedReader(path, monitor), monitor)
-
-    def add_change_listener(self, listener: Callable[[str | None], None]) -> None:
-        """See `ChangeFeed`."""
-        self._writer.add_change_listener(listener)
 
     async def check_ready(self) -> None:
         """Raise Unavailable if the file cannot be read or written, was replaced, or was found damaged."""

@@ -1,0 +1,27 @@
+"""The methods of a store that are the same for all engines in SQL."""
+
+from collections.abc import Callable
+
+from placet.stores.sql.cases import SqlCaseStore
+from placet.stores.sql.grants import SqlGrantStore
+from placet.stores.sql.inbox import SqlInboxStore
+from placet.stores.sql.keys import SqlKeyStore
+from placet.stores.sql.log import SqlLogStore
+from placet.stores.sql.outbox import SqlOutboxStore
+from placet.stores.sql.relay import SqlRelayStore
+
+
+class SqlStore(
+    SqlCaseStore,
+    SqlInboxStore,
+    SqlOutboxStore,
+    SqlKeyStore,
+    SqlGrantStore,
+    SqlRelayStore,
+    SqlLogStore,
+):
+    """Implements `Store` but for its maintenance, which differs between engines."""
+
+    def add_change_listener(self, listener: Callable[[str | None], None]) -> None:
+        """See `ChangeFeed`."""
+        self._writer.add_change_listener(listener)
