@@ -31,6 +31,7 @@ from placet.relay.push import COURIER, PushCourier, PushOutbox, PushProxy, Secre
 from placet.relay.registry import LiveRegistry, RegistryEditor, check_credentials, snapshot_from_settings
 from placet.relay.route_addresses import AGENT_PROXY, WEBHOOKS
 from placet.relay.runtime.call_handler import CallHandler
+from placet.relay.runtime.notifications import NotificationHandler
 from placet.relay.runtime.resumption import HeldMessageForwarder, HoldResumer, RelayCourier, ReleaseScheduler
 from placet.relay.settings import RelaySettings, limits_from_settings, parse_networks
 from placet.relay.tasks.access import TaskAccess
@@ -199,13 +200,19 @@ class Relay:
 
     def _build_webhook_endpoint(self) -> WebhookEndpoint:
         dependencies = self.dependencies
+        calls, webhooks = self.app.calls, self.push_proxy.webhooks
         return WebhookEndpoint(
-            calls=self.app.calls,
-            webhooks=self.push_proxy.webhooks,
-            registry=self.registry,
-            outbox=self.push_outbox,
+            notifications=NotificationHandler(
+                calls=calls,
+                webhooks=webhooks,
+                registry=self.registry,
+                outbox=self.push_outbox,
+                audit_log=self.audit_log,
+                monotonic=dependencies.monotonic,
+            ),
+            webhooks=webhooks,
+            limits=calls.limits,
             read_body=dependencies.read_body,
-            audit_log=self.audit_log,
             monotonic=dependencies.monotonic,
         )
 
