@@ -11,15 +11,18 @@ from placet.http.asgi import read_body
 from placet.http.listening import bind
 from placet.ports.identity import Principal
 from placet.relay.audit.audit_log import AuditLog
-from placet.relay.bootstrap import build_relay_app
 from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
 from placet.relay.push import PushOutbox, PushProxy, SecretBox, WebhookRepository
 from placet.relay.registry import LiveRegistry, snapshot_from_settings
-from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings
+from placet.relay.route_addresses import AGENT_PROXY
+from placet.relay.runtime.call_handler import CallHandler
+from placet.relay.settings import AgentSettings, CallerSettings, RelaySettings, limits_from_settings
+from placet.relay.tasks.access import TaskAccess
 from placet.relay.tasks.relay_tasks import RelayTasks, TaskWaiters
 from placet.relay.tasks.task_repository import TaskRepository
 from placet.relay.transports.http import RelayApp
-from placet.relay.upstream.agent_client import AgentAvailability
+from placet.relay.upstream.agent_cards import AgentCardCache
+from placet.relay.upstream.agent_client import AgentAvailability, AgentClient
 from tests.relay.fakes import MemoryTaskRepository, NoHeldTasks, RefusingHolder
 
 
@@ -64,23 +67,37 @@ def build_app(
     """Return a relay with these parts; the others are in memory and allow everything."""
     store, tasks = open_memory_store(), tasks or MemoryTaskRepository()
     webhooks = WebhookRepository(store, SecretBox("s"), public_url=public_url, now=clock.now)
-    return build_relay_app(
-        settings,
-        public_url=public_url,
-        allow_loopback=True,
+    limits = limits_from_settings(settings)
+    upstream = AgentClient(
         resolver=GuardedResolver(lookup or SystemLookup(), allow_loopback=True),
-        authenticate=authenticate,
-        read_body=read_limited_body,
-        push_proxy=PushProxy(webhooks, check=allow_any_url),
+        limits=limits,
+        availability=AgentAvailability(lambda agent: None),
+    )
+    directory = AgentCardCache(
+        upstream=upstream,
+        address=lambda agent_id: f"{public_url}{AGENT_PROXY}{agent_id}",
+        monotonic=clock.monotonic,
+        allow_loopback=True,
+    )
+    calls = CallHandler(
+        upstream=upstream,
+        directory=directory,
+        access=TaskAccess(tasks),
+        inspector=inspector,
+        limits=limits,
+        pushes=PushProxy(webhooks, check=allow_any_url),
         outbox=PushOutbox(store, now=clock.now, wake=lambda: None),
         relay_tasks=RelayTasks(tasks, clock.now, held_tasks=NoHeldTasks()),
         waiters=TaskWaiters(tasks),
         holds=holds or RefusingHolder(),
         now=clock.now,
-        monotonic=clock.monotonic,
+    )
+    return RelayApp(
         registry=LiveRegistry(snapshot_from_settings(settings, {}), store=store),
-        inspector=inspector,
-        tasks=tasks,
+        directory=directory,
+        calls=calls,
+        authenticate=authenticate,
+        read_body=read_limited_body,
         audit_log=audit_log,
-        availability=AgentAvailability(lambda agent: None),
+        public_cards=settings.public_cards,
     )

@@ -23,7 +23,7 @@ from placet.relay.holds.hold_notifier import HoldNotifier
 from placet.relay.holds.resolution import HoldResolver
 from placet.relay.holds.review_case import build_case_owner
 from placet.relay.inspection.policy_cache import PolicyCache, read_settings_policies
-from placet.relay.inspection.policy_inspector import MessageHolder, PolicyInspector
+from placet.relay.inspection.policy_inspector import PolicyInspector
 from placet.relay.inspection.policy_repository import PolicyRepository
 from placet.relay.inspection.replay import load_replay_detectors
 from placet.relay.policy.policy import Policy
@@ -146,34 +146,50 @@ class Relay:
         )
 
     def _build_app(self) -> RelayApp:
-        dependencies = self.dependencies
-        return build_relay_app(
-            dependencies.settings,
-            public_url=dependencies.public_url,
-            allow_loopback=dependencies.allow_loopback,
+        dependencies, settings = self.dependencies, self.dependencies.settings
+        limits = limits_from_settings(settings)
+        upstream = AgentClient(
             resolver=dependencies.resolver,
-            authenticate=dependencies.authenticate,
-            read_body=dependencies.read_body,
-            push_proxy=self.push_proxy,
+            limits=limits,
+            availability=AgentAvailability(self.release_scheduler.release_waiting),
+        )
+        directory = AgentCardCache(
+            upstream=upstream,
+            address=lambda agent_id: f"{dependencies.public_url}{AGENT_PROXY}{agent_id}",
+            monotonic=dependencies.monotonic,
+            allow_loopback=dependencies.allow_loopback,
+            networks=parse_networks(settings),
+            get_grpc_address=self._get_grpc_address,
+        )
+        inspector = PolicyInspector(
+            self.policy_cache,
+            holder=self.hold_creator,
+            audit_log=self.audit_log,
+            now=dependencies.now,
+            stream_window=settings.stream_window,
+            stream_carry=settings.stream_carry,
+        )
+        calls = CallHandler(
+            upstream=upstream,
+            directory=directory,
+            access=TaskAccess(self.tasks),
+            inspector=inspector,
+            limits=limits,
+            pushes=self.push_proxy,
             outbox=self.push_outbox,
             relay_tasks=RelayTasks(self.tasks, dependencies.now, held_tasks=self.resolver),
             waiters=self.waiters,
             holds=self.hold_creator,
             now=dependencies.now,
-            monotonic=dependencies.monotonic,
+        )
+        return RelayApp(
             registry=self.registry,
-            inspector=PolicyInspector(
-                self.policy_cache,
-                holder=self.hold_creator,
-                audit_log=self.audit_log,
-                now=dependencies.now,
-                stream_window=dependencies.settings.stream_window,
-                stream_carry=dependencies.settings.stream_carry,
-            ),
+            directory=directory,
+            calls=calls,
+            authenticate=dependencies.authenticate,
+            read_body=dependencies.read_body,
             audit_log=self.audit_log,
-            tasks=self.tasks,
-            availability=AgentAvailability(self.release_scheduler.release_waiting),
-            get_grpc_address=self._get_grpc_address,
+            public_cards=settings.public_cards,
         )
 
     def _build_resolver(self) -> HoldResolver:
@@ -334,61 +350,4 @@ def _build_webhook_repository(dependencies: RelayDependencies) -> WebhookReposit
         SecretBox(dependencies.secret),
         public_url=dependencies.public_url,
         now=dependencies.now,
-    )
-
-
-def build_relay_app(
-    settings: RelaySettings,
-    *,
-    public_url: str,
-    allow_loopback: bool,
-    resolver: AbstractResolver,
-    authenticate: Authenticate,
-    read_body: ReadBody,
-    push_proxy: PushProxy,
-    outbox: PushOutbox,
-    relay_tasks: RelayTasks,
-    waiters: TaskWaiters,
-    holds: MessageHolder,
-    now: Callable[[], datetime],
-    monotonic: Callable[[], float],
-    registry: LiveRegistry,
-    inspector: PolicyInspector,
-    audit_log: AuditLog,
-    tasks: TaskRepository,
-    availability: AgentAvailability,
-    get_grpc_address: Callable[[], str | None] = lambda: None,
-) -> RelayApp:
-    """Return the ASGI app that relays A2A calls, without API, holds and push endpoint."""
-    limits = limits_from_settings(settings)
-    upstream = AgentClient(resolver=resolver, limits=limits, availability=availability)
-    directory = AgentCardCache(
-        upstream=upstream,
-        address=lambda agent_id: f"{public_url}{AGENT_PROXY}{agent_id}",
-        monotonic=monotonic,
-        allow_loopback=allow_loopback,
-        networks=parse_networks(settings),
-        get_grpc_address=get_grpc_address,
-    )
-    calls = CallHandler(
-        upstream=upstream,
-        directory=directory,
-        access=TaskAccess(tasks),
-        inspector=inspector,
-        limits=limits,
-        pushes=push_proxy,
-        outbox=outbox,
-        relay_tasks=relay_tasks,
-        waiters=waiters,
-        holds=holds,
-        now=now,
-    )
-    return RelayApp(
-        registry=registry,
-        directory=directory,
-        calls=calls,
-        authenticate=authenticate,
-        read_body=read_body,
-        audit_log=audit_log,
-        public_cards=settings.public_cards,
     )
