@@ -26,6 +26,7 @@ DRAWINGS: Mapping[str, Callable[[], str]] = {
     "discovery-settings": draw_settings.draw_discovery,
     "notify-settings": draw_settings.draw_notify,
     "relay-settings": draw_settings.draw_relay,
+    "verification-settings": draw_settings.draw_verification,
     "relay-routes": draw_relay_api.draw_routes,
     "relay-shapes": draw_relay_api.draw_shapes,
     "wire-errors": draw_errors.draw_wire,

@@ -23,8 +23,13 @@ from placet.relay.settings import (
     TenantSettings,
 )
 from placet.settings import PREFIX, Settings
+from placet.verification.settings import VerificationSettings, WorldIdSettings
 from scripts.drawing import code, table
 
+VERIFICATION_TABLES: Mapping[str, type[msgspec.Struct]] = {
+    "verification": VerificationSettings,
+    "verification.world_id": WorldIdSettings,
+}
 RELAY_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "relay": RelaySettings,
     "relay.agents.ID": AgentSettings,
@@ -39,7 +44,8 @@ NOTIFY_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "notify.recipients.NAME": RecipientSettings,
     "notify.rules": NotifyRule,
 }
-TABLES = frozenset({"relay", "notify", "discovery"})  # what a text in the environment cannot say
+# What a text in the environment cannot say.
+TABLES = frozenset({"relay", "notify", "discovery", "verification"})
 
 
 def draw() -> str:
@@ -87,6 +93,11 @@ def draw_notify() -> str:
 def draw_discovery() -> str:
     """What stands below `[discovery]`."""
     return _rows(ServiceDetails)
+
+
+def draw_verification() -> str:
+    """What stands below `[verification]`, table by table."""
+    return _draw_tables(VERIFICATION_TABLES)
 
 
 def _draw_tables(tables: Mapping[str, type[msgspec.Struct]]) -> str:

@@ -1,19 +1,27 @@
 from placet import Placet
 from placet.cases.case import Case
-from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet.protocol.verification import Evidence, ProofSource, VerificationPolicy, VerifiedEvidence
 
 
-class PasskeyVerifier:
-    """Asks your own passkey service whether a proof holds."""
+class HumanVerifier:
+    """Asks a provider whether a proof holds."""
 
-    paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
+    sources: tuple[ProofSource, ...] = (
+        ProofSource(
+            proof_type="proof_of_human",
+            provider="humans.example",
+            formats=("provider_opaque",),
+            paths=frozenset({"inline_submit"}),
+            assurance="high",
+        ),
+    )
 
     async def verify(
         self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
     ) -> VerifiedEvidence | None:
-        if evidence.provider != "passkeys.example":
+        if evidence.provider != "humans.example":
             return None
-        proof = await ask_passkey_service(evidence.presentation)
+        proof = await ask_provider(evidence.presentation)
         return VerifiedEvidence(
             proof_type=evidence.proof_type,
             provider=evidence.provider,
@@ -24,13 +32,13 @@ class PasskeyVerifier:
         )
 
 
-placet = Placet(base_url="http://127.0.0.1:8000/placet", verifier=PasskeyVerifier())
+placet = Placet(base_url="http://127.0.0.1:8000/placet", verifier=HumanVerifier())
 
 POLICY = {
     "mode": "required",
     "required_for": ["inline_submit"],
     "requirements": {
-        "any_of": [{"all_of": [{"proof_type": "proof_of_human", "provider": "passkeys.example"}]}]
+        "any_of": [{"all_of": [{"proof_type": "proof_of_human", "provider": "humans.example"}]}]
     },
     "binding": {"case_id": True, "action": True, "freshness_seconds": 300, "single_use": True},
     "fallback": {"on_missing": "browser_review", "on_invalid": "reject"},
@@ -51,7 +59,7 @@ import httpx  # noqa: E402
 import msgspec  # noqa: E402
 
 
-async def ask_passkey_service(presentation: Any) -> dict[str, Any]:
+async def ask_provider(presentation: Any) -> dict[str, Any]:
     return presentation
 
 
@@ -60,7 +68,7 @@ async def main() -> None:
     proof = {"case_id": hitl["case_id"], "action": "confirm", "age_seconds": 4}
     evidence = {
         "proof_type": "proof_of_human",
-        "provider": "passkeys.example",
+        "provider": "humans.example",
         "format": "provider_opaque",
         "presentation": proof,
         "binding": {"case_id": hitl["case_id"], "action": "confirm"},

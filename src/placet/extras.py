@@ -16,6 +16,7 @@ _SERVER = (
     "re2",
     "starlette",
     "uvicorn",
+    "webauthn",
     "yarl",
 )
 PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -97,6 +98,7 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.stores.postgres": "postgres",
     "placet.stores.sql": "server",
     "placet.stores.sqlite": "server",
+    "placet.verification.passkeys": "server",
 }
 """Module or package of ours -> the extra without which it cannot be imported; `*` is any review type."""
 

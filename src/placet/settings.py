@@ -23,10 +23,11 @@ from placet.protocol.discovery import URL_DETAILS, ServiceDetails
 from placet.protocol.duration import parse_duration
 from placet.relay.settings import RelaySettings, check_relay
 from placet.text.characters import is_one_line
+from placet.verification.settings import VerificationSettings, check_verification
 
 PREFIX = "PLACET_"
 DEFAULT_FILE = "placet.toml"
-OPTIONAL = frozenset({"base_url", "theme", "relay", "notify", "discovery"})
+OPTIONAL = frozenset({"base_url", "theme", "relay", "notify", "discovery", "verification"})
 EMPTY_ALLOWED = OPTIONAL | {"cors_origins"}
 
 # As browsers send it: no default port, no slash at the end.
@@ -96,6 +97,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whom the server notifies of which cases; a table, only in the settings file."""
     discovery: ServiceDetails | None = None
     """What the discovery document says besides what the server knows; a table, only in the settings file."""
+    verification: VerificationSettings | None = None
+    """What proofs of the person the server can verify; a table, only in the settings file."""
     log_style: Literal["auto", "json", "text"] = "auto"
     """The format of log lines; auto is text in a terminal and JSON otherwise."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -186,12 +189,7 @@ def check(settings: Settings) -> None:
         from placet.pages.theme import read_theme
 
         read_theme(Path(settings.theme))
-    if settings.relay is not None:
-        check_relay(settings.relay, allow_loopback=settings.allow_loopback)
-    if settings.notify is not None:
-        check_notify(settings.notify)
-    if settings.discovery is not None:
-        check_discovery(settings.discovery)
+    _check_tables(settings)
     for origin in settings.cors_origins:
         if origin != "*" and not ORIGIN.fullmatch(origin):
             raise SettingsError(
@@ -209,6 +207,17 @@ def check(settings: Settings) -> None:
         raise SettingsError(
             f"Listening on {settings.host} requires base_url: the https:// URL where people reach it."
         )
+
+
+def _check_tables(settings: Settings) -> None:
+    if settings.relay is not None:
+        check_relay(settings.relay, allow_loopback=settings.allow_loopback)
+    if settings.notify is not None:
+        check_notify(settings.notify)
+    if settings.discovery is not None:
+        check_discovery(settings.discovery)
+    if settings.verification is not None:
+        check_verification(settings.verification)
 
 
 def check_discovery(details: ServiceDetails) -> None:

@@ -8,11 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from placet.cases.case import Case
-from placet.errors import AlreadyClosed, CaseExpired, RequestError, VerificationFailed, VerificationRequired
+from placet.errors import (
+    AlreadyClosed,
+    CaseExpired,
+    RequestError,
+    ValidationFailed,
+    VerificationFailed,
+    VerificationRequired,
+)
 from placet.ports.store import Store
 from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
 from placet.testing.desk import ACME, DeskForTests, OpenedCase, create_desk_for_tests
-from tests.protocol.policies import evidence, policy, require_branches, verified_evidence
+from tests.protocol.policies import evidence, policy, proof_sources, require_branches, verified_evidence
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +30,7 @@ FOUND = verified_evidence(bound_to_case=True, bound_to_action=True, fresh=True, 
 class Verifier:
     """A provider's verifier that finds what it is told to find."""
 
-    paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
+    sources = proof_sources("proof_of_human")
 
     def __init__(self, finding: Findings = FOUND, meanwhile: Callable[[], object] | None = None) -> None:
         self.finding = finding
@@ -170,7 +177,9 @@ async def test_raw_proofs_are_not_stored(kit: DeskForTests, verifier: Verifier) 
 
 async def test_without_a_verifier_evidence_is_refused(store: Store) -> None:
     kit = create_desk_for_tests(store=store)
-    opened = await open_with_policy(kit, policy())
+    with pytest.raises(ValidationFailed, match="proof_of_human:mark"):
+        await open_with_policy(kit, policy())
+    opened = await open_with_policy(kit, policy(mode="optional"))
     assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
     assert await attempt(kit, opened, "browser_submit") is None
 

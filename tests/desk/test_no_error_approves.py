@@ -15,13 +15,13 @@ from placet.desk.answer import Answer
 from placet.errors import CaseConflict, InvalidSubmission, Unavailable
 from placet.ports.case_store import CaseUpdate
 from placet.ports.signer import Claim
-from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet.protocol.verification import Evidence, VerificationPolicy, VerifiedEvidence
 from placet.reviews.approval.review_type import Approval
 from placet.reviews.registry import REVIEW_TYPES
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
 from placet.testing.desk import ACME, OTHER, DeskForTests, OpenedCase, create_desk_for_tests
 from placet.testing.human import ScriptedHuman
-from tests.protocol.policies import evidence, policy, verified_evidence
+from tests.protocol.policies import evidence, policy, proof_sources, verified_evidence
 
 GOOD = verified_evidence(bound_to_case=True, bound_to_action=True, fresh=True)
 
@@ -75,7 +75,7 @@ class FaultySigner:
 
 
 class FaultyVerifier:
-    paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
+    sources = proof_sources("proof_of_human")
 
     def __init__(self, trouble: Faults) -> None:
         self._faults = trouble

@@ -4,7 +4,13 @@ from typing import Any
 
 import msgspec
 
-from placet.protocol.verification import Evidence, VerificationPolicy, VerifiedEvidence
+from placet.protocol.verification import (
+    Evidence,
+    ProofSource,
+    SubmitPath,
+    VerificationPolicy,
+    VerifiedEvidence,
+)
 
 
 def policy(**changes: Any) -> VerificationPolicy:
@@ -39,3 +45,13 @@ def evidence(**changes: Any) -> Evidence:
 def verified_evidence(**changes: Any) -> VerifiedEvidence:
     """What a verifier says of it."""
     return VerifiedEvidence(**{"proof_type": "proof_of_human", "provider": "mark"} | changes)
+
+
+def proof_sources(*proof_types: str, provider: str = "mark") -> tuple[ProofSource, ...]:
+    """What a verifier of these proofs declares, on both paths, in any format and of high assurance."""
+    paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
+    formats = ("provider_opaque", "jwt", "zkp", "attestation")
+    return tuple(
+        ProofSource(proof_type=one, provider=provider, formats=formats, paths=paths, assurance="high")
+        for one in proof_types
+    )

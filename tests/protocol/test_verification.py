@@ -49,25 +49,25 @@ def test_a_proof_meets_a_need_in_kind_provider_assurance_and_form(
     need: dict[str, Any], finding: dict[str, Any], holds: bool
 ) -> None:
     requirement = require_branches([HUMAN | need]).requirements.any_of[0].all_of[0]
-    assert satisfies(requirement, evidence(), verified_evidence(**finding)) is holds
+    assert satisfies(requirement, evidence().format, verified_evidence(**finding)) is holds
 
 
 def test_one_branch_that_holds_is_enough() -> None:
     two_ways = require_branches([HUMAN | {"provider": "other"}], [HUMAN])
-    assert find_unmet_branches(two_ways, [(evidence(), verified_evidence())]) == ()
+    assert find_unmet_branches(two_ways, [(evidence().format, verified_evidence())]) == ()
 
 
 def test_a_branch_holds_only_as_a_whole() -> None:
     both = require_branches(
         [HUMAN, {"proof_type": "x-passport", "provider": "state", "min_assurance": "high"}]
     )
-    assert find_unmet_branches(both, [(evidence(), verified_evidence())]) == ("x-passport:state:high",)
+    assert find_unmet_branches(both, [(evidence().format, verified_evidence())]) == ("x-passport:state:high",)
     assert find_unmet_branches(both, []) == ("proof_of_human and x-passport:state:high",)
 
 
 def test_what_is_missing_is_named_by_branch() -> None:
     either = require_branches([HUMAN | {"provider": "one"}], [HUMAN | {"provider": "two"}])
-    assert find_unmet_branches(either, [(evidence(), verified_evidence())]) == (
+    assert find_unmet_branches(either, [(evidence().format, verified_evidence())]) == (
         "proof_of_human:one",
         "proof_of_human:two",
     )

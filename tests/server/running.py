@@ -186,9 +186,12 @@ def running(
     folder: Path, *, present: bool = False, verifier: EvidenceVerifier | None = None, **settings: Any
 ) -> Iterator[RunningServer]:
     """A server on a fresh SQLite file; `settings` are those of the server, whose clock stands still at an
-    arbitrary time, or at the present."""
+    arbitrary time, or at the present. `base_url` may contain `{port}`."""
     listener = bind("127.0.0.1", 0)
-    chosen = {"db": str(folder / "cases.db"), "port": listener.getsockname()[1], "allow_loopback": True}
+    port = listener.getsockname()[1]
+    chosen = {"db": str(folder / "cases.db"), "port": port, "allow_loopback": True}
+    if "base_url" in settings:
+        settings["base_url"] = settings["base_url"].format(port=port)
     clock = FakeClock(datetime.now(UTC)) if present else FakeClock()
     thread = _Thread(Settings(**chosen | settings), listener, clock, verifier)
     thread.start()

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from placet.cases.case import Case
-from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet.protocol.verification import Evidence, VerificationPolicy, VerifiedEvidence
+from tests.protocol.policies import proof_sources
 from tests.server.running import EXAMPLE, RunningServer, running
 
 SPOKEN = "proof-that-only-the-provider-reads"
@@ -16,7 +17,7 @@ SPOKEN = "proof-that-only-the-provider-reads"
 class OneProofVerifier:
     """A verifier that believes one presentation, as a provider's service would."""
 
-    paths: frozenset[SubmitPath] = frozenset({"inline_submit", "browser_submit"})
+    sources = proof_sources("proof_of_human")
 
     async def verify(
         self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy
@@ -200,14 +201,17 @@ def test_evidence_for_the_page_is_brought_by_the_page_and_not_by_the_agent(serve
 
 
 @pytest.mark.spec("0.8-no-provider-required", "0.8-server-side")
-def test_without_a_verifier_no_evidence_counts_and_no_provider_is_needed(tmp_path):
+def test_a_policy_that_nothing_can_meet_is_refused_and_no_provider_is_needed(tmp_path):
     with running(tmp_path) as bare, bare.client(bare.api_key) as client:
         assert bare.press(bare.open(client, inline_actions=["confirm"]), "confirm").status_code == 200
-        hitl = bare.open(client, inline_actions=["confirm"], verification_policy=policy())
-        assert_refused(bare, client, hitl, "verification_failed", [build_evidence(hitl)])
-        unaskable = policy(required_for=["browser_submit"])
-        draft = {**EXAMPLE, "verification_policy": unaskable}
-        assert client.post("/v1/cases", json=draft).status_code == 400
+        for path in ("inline_submit", "browser_submit"):
+            draft = {**EXAMPLE, "verification_policy": policy(required_for=[path])}
+            refused = client.post("/v1/cases", json={**draft, "inline_actions": ["confirm"]})
+            assert refused.status_code == 400
+            assert "proof_of_human:mark" in refused.json()["message"]
+        hitl = bare.open(client, inline_actions=["confirm"], verification_policy=policy(mode="optional"))
+        refused = bare.press(hitl, "confirm", verification_evidence=[build_evidence(hitl)])
+        assert refused.json()["error"] == "verification_failed"
 
 
 @pytest.mark.spec("0.8-not-authorization")

@@ -36,7 +36,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def claims(ids: Sequence[str]) -> list[Claim]:
-    case = {"completed_at": MOMENT, "action": "approve", "shown": SHOWN}
+    case: dict[str, Any] = {"completed_at": MOMENT, "action": "approve", "shown": SHOWN}
     return [Claim(build_signing_payload(case_id=case_id, data=DATA, **case), SHOWN) for case_id in ids]
 
 

@@ -185,7 +185,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MAY",
         text="Ask for more: an email, an address range, a second factor.",
         tests=(
-            "tests/server/test_spec_verification.py::test_evidence_for_the_page_is_brought_by_the_page_and_not_by_the_agent",
+            "tests/server/test_page_proofs.py::test_a_code_by_email_proves_an_answer",
+            "tests/server/test_page_proofs.py::test_an_answer_counts_only_from_the_right_network",
+            "tests/server/test_page_proofs.py::test_a_passkey_proves_one_answer_of_one_case",
         ),
     ),
     Requirement(
@@ -203,7 +205,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="13",
         level="MAY",
         text="Ask the respondent who they are.",
-        not_ours=("Not offered by our pages; a service that verifies identity reports it as evidence (0.8)."),
+        tests=("tests/server/test_page_proofs.py::test_a_code_by_email_proves_an_answer",),
     ),
     Requirement(
         id="13.7-only-what-is-needed",

@@ -52,7 +52,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Evidence is judged by the service, on the server.",
         tests=(
             "tests/server/test_spec_verification.py::test_evidence_that_the_provider_does_not_confirm_is_refused",
-            "tests/server/test_spec_verification.py::test_without_a_verifier_no_evidence_counts_and_no_provider_is_needed",
+            "tests/server/test_spec_verification.py::test_a_policy_that_nothing_can_meet_is_refused_and_no_provider_is_needed",
         ),
     ),
     Requirement(
@@ -62,6 +62,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         text="Evidence for the page is taken on the page; the agent never carries it.",
         tests=(
             "tests/server/test_spec_verification.py::test_evidence_for_the_page_is_brought_by_the_page_and_not_by_the_agent",
+            "tests/browser/test_proofs_in_browser.py::test_a_person_registers_a_passkey_and_proves_an_answer",
         ),
     ),
     Requirement(
@@ -74,6 +75,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
             "tests/server/test_spec_verification.py::test_evidence_bound_to_another_action_is_refused",
             "tests/server/test_spec_verification.py::test_evidence_must_answer_the_challenge_in_time",
             "tests/server/test_spec_verification.py::test_evidence_is_used_once",
+            "tests/server/test_page_proofs.py::test_a_passkey_proves_one_answer_of_one_case",
         ),
     ),
     Requirement(
@@ -125,7 +127,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Depend on any one provider.",
         tests=(
-            "tests/server/test_spec_verification.py::test_without_a_verifier_no_evidence_counts_and_no_provider_is_needed",
+            "tests/server/test_spec_verification.py::test_a_policy_that_nothing_can_meet_is_refused_and_no_provider_is_needed",
         ),
     ),
     Requirement(
@@ -170,6 +172,9 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.8",
         level="OPTIONAL",
         text="Use World ID as a provider.",
-        not_ours="A provider is a plug-in behind the verifier's port; none is built in.",
+        tests=(
+            "tests/server/test_world_id.py::test_an_inline_answer_with_a_proof_of_world_id_is_taken",
+            "tests/server/test_world_id.py::test_a_proof_made_for_anything_else_is_refused",
+        ),
     ),
 )

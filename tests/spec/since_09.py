@@ -154,7 +154,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         level="MUST NOT",
         text="Fall back to the link alone where an identity or proof is asked for.",
         tests=(
-            "tests/server/test_spec_verification.py::test_without_a_verifier_no_evidence_counts_and_no_provider_is_needed",
+            "tests/server/test_spec_verification.py::test_a_policy_that_nothing_can_meet_is_refused_and_no_provider_is_needed",
             "tests/server/test_spec_verification.py::test_evidence_for_the_page_is_brought_by_the_page_and_not_by_the_agent",
         ),
     ),

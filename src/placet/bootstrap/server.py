@@ -12,6 +12,7 @@ from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from placet.bootstrap.storage import open_store
+from placet.bootstrap.verification import build_verification
 from placet.cases.case import Subject
 from placet.cases.log_checkpoint import LogCheckpoint, SignedCheckpoint
 from placet.cases.review_rules import ReviewRules
@@ -23,6 +24,7 @@ from placet.desk.case_urls import CaseUrls
 from placet.desk.log_checkpoints import make_checkpoint
 from placet.desk.notifications import NOTIFY, CaseNotifications
 from placet.desk.outbox import Outbox
+from placet.desk.page_verification import PageVerification
 from placet.desk.review_desk import ReviewDesk
 from placet.desk.sweep import Sweep
 from placet.errors import PlacetError
@@ -59,6 +61,8 @@ from placet.server.inbox_pages import InboxPages
 from placet.server.inbox_sessions import InboxSessions
 from placet.server.metrics import Meter
 from placet.server.page_replies import PageReplies
+from placet.server.page_requests import PageAccess
+from placet.server.passkey_pages import PasskeyPages
 from placet.server.poll_limiter import PollLimiter
 from placet.server.polling import StatusPoll
 from placet.server.prefill import Prefill
@@ -66,6 +70,7 @@ from placet.server.public_api import PublicApi
 from placet.server.review_pages import Identify, ReviewPages
 from placet.server.static_files import StaticFiles
 from placet.server.streams import EventStreams
+from placet.server.verification_pages import VerificationPages
 from placet.settings import Settings
 from placet.signing.checkpoint_signature import sign_checkpoint
 from placet.signing.stored_signer import StoredSigner, read_published_keys
@@ -111,7 +116,10 @@ class ServerParts:
         self.addresses = CaseUrls(settings.public_url)
         self.evaluator = EvaluationProcess()
         self._notifications = self._build_case_notifications()
-        self.desk = self._build_desk(review_types, verifier)
+        self._verification = build_verification(
+            settings, store=store, http=self.http, environ=os.environ, verifier=verifier, now=now
+        )
+        self.desk = self._build_desk(review_types)
         self.authenticate = authenticate or ApiKeyAuthenticator(store=store, clock=now)
         # A service that authenticates requests does not use our keys, with which people sign in.
         self._inbox_sessions = self._build_inbox_sessions() if authenticate is None else None
@@ -148,9 +156,8 @@ class ServerParts:
         self.router = Router(routes=build_starlette_routes, redirect_slashes=False)
         self.app = _wrap_app(self._build_app(), settings)
 
-    def _build_desk(
-        self, review_types: Mapping[str, ReviewRules], verifier: EvidenceVerifier | None
-    ) -> ReviewDesk:
+    def _build_desk(self, review_types: Mapping[str, ReviewRules]) -> ReviewDesk:
+        verifier, methods = self._verification.verifier, self._verification.methods
         return ReviewDesk(
             store=self.store,
             review_types=review_types,
@@ -160,6 +167,10 @@ class ServerParts:
             limits=self.settings.limits,
             signer=self._signer,
             verifier=verifier,
+            proof_sources=(
+                *(verifier.sources if verifier else ()),
+                *(method.source for method in methods),
+            ),
             evaluator=self.evaluator,
             check_callback=self.http.check_resolves,
             service_name=self.settings.service_name,
@@ -314,6 +325,7 @@ class ServerParts:
             *GrantApi(self.desk.grants).routes(),
             *self._build_public_api().routes(),
             *self._build_review_pages().routes(),
+            *self._build_passkey_routes(),
             *self._build_inbox_routes(),
             *(self._notifier.receiver.routes() if self._notifier is not None else ()),
             *StaticFiles(theme.files).routes(),
@@ -351,17 +363,41 @@ class ServerParts:
         return [*of_relay, *(self._notifier.receiver.list_concerns() if self._notifier is not None else ())]
 
     def _build_review_pages(self) -> ReviewPages:
+        sessions = CaseSessions(self._secret)
+        verification = VerificationPages(
+            desk=self.desk,
+            verification=PageVerification(
+                desk=self.desk, store=self.store, methods=self._verification.methods
+            ),
+            access=PageAccess(self.desk, sessions, self.replies, self._inbox_sessions),
+            renderer=self.renderer,
+            replies=self.replies,
+            load_type=load_review_type,
+            find_address=self._verification.find_address,
+        )
         return ReviewPages(
             desk=self.desk,
             renderer=self.renderer,
-            sessions=CaseSessions(self._secret),
+            sessions=sessions,
             load_type=load_review_type,
             prefill=Prefill(self.http, self._now),
             replies=self.replies,
             streams=self.streams,
             identify=self._identify,
             inbox=self._inbox_sessions,
+            verification=verification,
         )
+
+    def _build_passkey_routes(self) -> tuple[Route, ...]:
+        registration = PasskeyPages(
+            store=self.store,
+            registration=self._verification.registration,
+            renderer=self.renderer,
+            replies=self.replies,
+            service_name=self.settings.service_name,
+            clock=self._now,
+        )
+        return registration.routes()
 
     def _build_inbox_routes(self) -> tuple[Route, ...]:
         if self._inbox_sessions is None:

@@ -44,6 +44,8 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str | None = None
     only_reviewer: str | None = None
     """The one person who was asked, as the caller names them. If they hand the case back, it is cancelled."""
+    reviewers: tuple[str, ...] = ()
+    """The e-mail addresses of the only people who can answer, once they have proved who they are."""
     four_eyes: bool = False
     """Whether the principal and the people who asked cannot approve."""
     asked_by: tuple[str, ...] = ()

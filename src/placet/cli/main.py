@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("placet.cli.serve", "Run the server."),
     "settings": ("placet.cli.settings", "Show the effective settings and where each comes from."),
     "key": ("placet.cli.keys", "Create, list and revoke API keys."),
+    "passkey": ("placet.cli.passkeys", "Invite people to register passkeys, list and remove passkeys."),
     "case": ("placet.cli.cases", "List, show and withdraw cases."),
     "grant": ("placet.cli.grants", "List, show and revoke grants."),
     "relay": ("placet.cli.relay", "Manage the relay: agents, callers, groups and approvals."),

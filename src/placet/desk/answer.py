@@ -8,12 +8,21 @@ from msgspec import Struct
 from placet.cases.case import Decision, Offer
 from placet.cases.review_rules import ReviewRules
 from placet.errors import ActionNotInline, InvalidAction
+from placet.ports.verification_store import PageProof
 from placet.protocol.inline_submit import SubmittedBy
 from placet.protocol.poll import RespondedBy, Result, SubmissionContext
 from placet.protocol.verification import Evidence, SubmitPath, VerificationResult
 
 Evaluate = Callable[..., Awaitable[dict[str, Any]]]
 """Runs a method of the rules that evaluates a schema of somebody else, as `RulesEvaluator.run`."""
+
+
+class GivenProofs(Struct, frozen=True, kw_only=True):
+    """The proofs that a person gave on our page for one answer."""
+
+    attempt_id: str
+    answer_digest: str
+    proofs: tuple[PageProof, ...]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -27,6 +36,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     submitted_by: SubmittedBy | None = None
     responded_by: RespondedBy | None = None
     evidence: tuple[Evidence, ...] = ()
+    given: GivenProofs | None = None
     replay_digest: str | None = None
     is_verified_press: bool = False
     """Whether a messenger reported the press to this server, which knows the person."""

@@ -8,10 +8,13 @@ transaction. A batch starts when an iteration of the event loop brings no more a
 import asyncio
 from datetime import datetime
 
+import msgspec
+
 from placet.cases.case import Case
 from placet.ports.signer import Claim, Signer
 from placet.protocol.poll import Result, Signature
 from placet.protocol.signed_result import build_signing_payload, format_wire_time
+from placet.protocol.verification import VerificationResult
 
 MAX_BATCH = 24  # more answers arrive while these are signed and written
 
@@ -28,7 +31,9 @@ class AnswerSigner:
         self._signing: set[asyncio.Task[None]] = set()
         self._is_collecting = False
 
-    async def sign(self, result: Result, *, case: Case, now: datetime) -> Result:
+    async def sign(
+        self, result: Result, *, case: Case, now: datetime, verification: VerificationResult | None = None
+    ) -> Result:
         """Return the result with its signature. Raises ValidationFailed if it has no canonical form."""
         payload = build_signing_payload(
             case_id=case.id,
@@ -36,6 +41,7 @@ class AnswerSigner:
             action=result.action,
             data=result.data,
             completed_at=format_wire_time(now),
+            verification=None if verification is None else msgspec.to_builtins(verification),
         )
         algorithm, value = await self._sign_one(Claim(payload, case.offer_digest))
         signature = Signature(algorithm=algorithm, value=value, signed_at=now, signer=self._jwks_url)

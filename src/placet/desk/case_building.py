@@ -1,6 +1,7 @@
 """Validation of a draft, and the offer and case that are built from it."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -19,8 +20,15 @@ from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.forms import parse_form
 from placet.protocol.hitl_object import DefaultAction
+from placet.protocol.mail_address import is_mail_address
 from placet.protocol.surface import parse_surface
-from placet.protocol.verification import VerificationPolicy
+from placet.protocol.verification import (
+    IDENTIFYING,
+    ProofSource,
+    RequirementBranch,
+    SubmitPath,
+    find_unmeetable_branches,
+)
 from placet.protocol.versions import DEFAULT_VERSION, check_version, require_fields_in_version
 from placet.text.characters import is_storable
 
@@ -77,6 +85,7 @@ def prepare_offer(
         only_reviewer=draft.only_reviewer,
         four_eyes=four_eyes,
         asked_by=draft.asked_by if four_eyes else (),
+        reviewers=draft.reviewers,
         inline_actions=_list_inline_actions(draft, rules, context),
         timeout=draft.timeout or format_duration(limits.default_timeout_for),
         surface=draft.surface,
@@ -123,12 +132,51 @@ def build_case(
     )
 
 
-def check_policy(policy: VerificationPolicy | None, verifiable: frozenset[str]) -> None:
-    """Raise ValidationFailed for a policy that no answer on the page could satisfy."""
-    if policy and policy.requires_evidence("browser_submit") and "browser_submit" not in verifiable:
+def check_policy(draft: CaseDraft, sources: Sequence[ProofSource], now: datetime) -> None:
+    """Raise ValidationFailed if no answer could satisfy the policy, or nothing identifies the reviewers."""
+    policy = draft.verification_policy
+    if policy is not None:
+        usable = [source for source in sources if draft.reviewers or not source.needs_reviewers]
+        for path in policy.required_for if policy.mode != "optional" else ():
+            if unmet := find_unmeetable_branches(policy, path, usable):
+                raise ValidationFailed(_describe_unmeetable(path, unmet, sources))
+        if policy.binding.expires_at is not None and policy.binding.expires_at <= now:
+            raise ValidationFailed("verification_policy.binding.expires_at: has passed.")
+    if draft.reviewers:
+        _check_reviewers(draft)
+
+
+def _describe_unmeetable(path: SubmitPath, unmet: Sequence[str], sources: Sequence[ProofSource]) -> str:
+    known = [
+        f"{one.proof_type} of {one.provider}{' if you name reviewers' if one.needs_reviewers else ''}"
+        for one in sources
+        if path in one.paths
+    ]
+    return (
+        f"verification_policy: this server cannot verify {' or '.join(unmet)} on {path}, so nobody could"
+        f" answer. On {path} it verifies {', '.join(known) or 'nothing'}."
+    )
+
+
+def _check_reviewers(draft: CaseDraft) -> None:
+    policy = draft.verification_policy
+    identifies = policy is not None and policy.requires_evidence("browser_submit")
+    if policy is None or not identifies or not all(map(_names_person, policy.requirements.any_of)):
         raise ValidationFailed(
-            "verification_policy asks for evidence on browser_submit; this server has no verifier for pages."
+            "reviewers: needs a verification_policy that requires x-passkey or x-email-code on browser_submit"
+            " in every branch of any_of. Nothing else tells who answers."
         )
+    if draft.inline_actions:
+        raise ValidationFailed(
+            "reviewers: an inline answer does not prove who gave it. Leave out inline_actions or reviewers."
+        )
+    for address in draft.reviewers:
+        if not is_mail_address(address):
+            raise ValidationFailed(f"reviewers: '{quote(address)}' is not an e-mail address.")
+
+
+def _names_person(branch: RequirementBranch) -> bool:
+    return any(need.proof_type in IDENTIFYING for need in branch.all_of)
 
 
 def _parse_timeout(draft: CaseDraft, limits: Limits) -> timedelta:

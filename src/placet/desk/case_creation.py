@@ -1,7 +1,7 @@
 """Creation of a case from a draft, in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
@@ -32,6 +32,7 @@ from placet.ports.case_store import CaseCreation, IdempotencyRecord
 from placet.ports.endpoint_store import Endpoint
 from placet.ports.hold_store import HoldCreation
 from placet.ports.identity import Principal
+from placet.protocol.verification import ProofSource
 
 ATTEMPTS = 16
 
@@ -64,7 +65,7 @@ class CaseCreator:
         addresses: CaseUrls,
         clock: Callable[[], datetime],
         limits: Limits,
-        verifiable: frozenset[str],
+        proof_sources: Sequence[ProofSource],
         check_callback: Callable[[str], Awaitable[None]] | None,
         service_name: str | None,
         four_eyes: bool,
@@ -78,7 +79,7 @@ class CaseCreator:
         self._addresses = addresses
         self._now = clock
         self._limits = limits
-        self._verifiable = verifiable
+        self._proof_sources = proof_sources
         self._check_callback = check_callback
         self._service_name = service_name
         self._four_eyes = four_eyes
@@ -215,7 +216,7 @@ class CaseCreator:
     def _build_case(
         self, draft: CaseDraft, rules: ReviewRules, principal: Principal, subject: Subject, limits: Limits
     ) -> tuple[Case, Offer, CaseCredentials]:
-        check_policy(draft.verification_policy, self._verifiable)
+        check_policy(draft, self._proof_sources, self._now())
         offer = prepare_offer(
             draft,
             rules,

@@ -49,6 +49,9 @@ AskerNames = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)],
 ShortName = Annotated[str, Meta(min_length=1, max_length=100)]
 RecipientNames = Annotated[tuple[ShortName, ...], Meta(max_length=20)]
 Labels = Annotated[tuple[ShortName, ...], Meta(max_length=20)]
+ReviewerAddresses = Annotated[
+    tuple[Annotated[str, Meta(min_length=3, max_length=254)], ...], Meta(max_length=20)
+]
 ReviewerName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -135,6 +138,13 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     ] = ()
     labels: Annotated[
         Labels, _describe("Words by which the server's settings choose further recipients.")
+    ] = ()
+    reviewers: Annotated[
+        ReviewerAddresses,
+        _describe(
+            "The e-mail addresses of the only people who can answer. Needs a `verification_policy` that "
+            "requires a passkey or an e-mail code, because a review link does not tell who opened it."
+        ),
     ] = ()
     previous_case_id: Annotated[CaseId | None, _describe("The case of yours that this one continues.")] = None
     surface: Surface | None = None

@@ -1,19 +1,28 @@
-"""Verification evidence (spec 0.8): whether an answer by this path has the evidence that it needs."""
+"""Verification evidence (spec 0.8): whether an answer by this path has the proofs that it needs.
 
+A proof is either evidence that somebody sends with the answer, which a verifier checks, or it was given and
+checked on our own page beforehand, for exactly this answer.
+"""
+
+import hashlib
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from placet.cases.case import Case
+from placet.cases.case import Case, Offer
+from placet.desk.answer import Answer
 from placet.desk.idempotency import digest
 from placet.errors import VerificationFailed, VerificationRequired
 from placet.ports.case_store import CaseStore
 from placet.ports.verifier import EvidenceVerifier
+from placet.protocol.mail_address import is_one_of
 from placet.protocol.verification import (
     Evidence,
-    SubmitPath,
+    HeldProof,
     VerificationPolicy,
     VerificationResult,
     VerifiedEvidence,
@@ -32,37 +41,75 @@ class VerificationOutcome(Struct, frozen=True, kw_only=True):
 NO_VERIFICATION = VerificationOutcome()
 
 
+def compute_answer_digest(case: Case, action: str, data: dict[str, Any]) -> str:
+    """Return the SHA-256 of the case, what was shown, and the answer. Proofs on our page are bound to it."""
+    answer = msgspec.json.encode([case.id, case.offer_digest, action, data], order="deterministic")
+    return hashlib.sha256(answer).hexdigest()
+
+
 async def verify_evidence(
-    evidence: Sequence[Evidence],
+    answer: Answer,
+    data: dict[str, Any],
     *,
-    policy: VerificationPolicy | None,
-    path: SubmitPath,
+    offer: Offer,
     case: Case,
-    action: str,
     verifier: EvidenceVerifier | None,
     store: CaseStore,
     now: datetime,
 ) -> VerificationOutcome:
     """Return the outcome to record. Raises VerificationRequired or VerificationFailed."""
+    policy, evidence = offer.verification_policy, answer.evidence
     if policy is None:  # no policy: the evidence is not verified and proves nothing
         return (
             VerificationOutcome(result=VerificationResult(satisfied=False)) if evidence else NO_VERIFICATION
         )
-    if not evidence:
-        if policy.requires_evidence(path):
+    is_required = policy.requires_evidence(answer.path)
+    if not evidence and answer.given is None:
+        if is_required:
             raise VerificationRequired()
         return VerificationOutcome(
             result=VerificationResult(satisfied=False, missing_requirements=find_unmet_branches(policy, ()))
         )
     spent = await _digest_unspent(evidence, store) if policy.binding.single_use else ()
-    verified = [await _verify(one, policy, case, action, verifier, now) for one in evidence]
-    missing = find_unmet_branches(policy, list(zip(evidence, verified, strict=True)))
-    if missing and policy.requires_evidence(path):
+    verified = [await _verify(one, policy, case, answer.action, verifier, now) for one in evidence]
+    held = [(one.format, found) for one, found in zip(evidence, verified, strict=True)]
+    if answer.given is not None:
+        held += _list_page_proofs(answer, compute_answer_digest(case, answer.action, data), policy, now)
+        spent += (digest("attempt", answer.given.attempt_id),)
+    missing = find_unmet_branches(policy, held)
+    if missing and is_required:
         raise VerificationFailed(f"The evidence does not meet: {'; '.join(missing)}.")
     result = VerificationResult(
-        satisfied=not missing, verified_evidence=tuple(verified), missing_requirements=missing
+        satisfied=not missing,
+        verified_evidence=tuple(found for _, found in held),
+        missing_requirements=missing,
     )
     return VerificationOutcome(result=result, spent=spent)
+
+
+def require_named_reviewer(offer: Offer, answer: Answer) -> None:
+    """Raise VerificationFailed unless the person who answers has proved to be one of the named reviewers."""
+    if not offer.reviewers:
+        return
+    proved = {proof.person.email for proof in (answer.given.proofs if answer.given else ()) if proof.person}
+    if not any(is_one_of(email, offer.reviewers) for email in proved if email):
+        raise VerificationFailed("Only the people whom this case names can answer it.")
+
+
+def _list_page_proofs(
+    answer: Answer, answer_digest: str, policy: VerificationPolicy, now: datetime
+) -> list[HeldProof]:
+    given = answer.given
+    if given is None or given.answer_digest != answer_digest:
+        raise VerificationFailed("The proof was given for another answer. Decide again.")
+    binding = policy.binding
+    if binding.expires_at is not None and now >= binding.expires_at:
+        raise VerificationFailed("The time for this verification has passed.")
+    oldest = now - timedelta(seconds=binding.freshness_seconds)
+    for proof in given.proofs:
+        if proof.found.verified_at is None or proof.found.verified_at < oldest:
+            raise VerificationFailed("The proof is too old. Confirm again that it is you.")
+    return [(proof.format, proof.found) for proof in given.proofs]
 
 
 async def _digest_unspent(evidence: Sequence[Evidence], store: CaseStore) -> tuple[str, ...]:

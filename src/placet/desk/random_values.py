@@ -60,6 +60,16 @@ def generate_short_id() -> str:
     return secrets.token_hex(6)
 
 
+def generate_user_handle() -> str:
+    """Return what authenticators store for a person, as base64url; it says nothing about them."""
+    return secrets.token_urlsafe(32)
+
+
+def generate_code() -> str:
+    """Return a one-time code of eight digits."""
+    return f"{secrets.randbelow(10**8):08d}"
+
+
 def generate_jitter() -> float:
     """Return a number in [0, 1) that spreads retries."""
     return _system_random.random()

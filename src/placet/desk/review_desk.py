@@ -46,7 +46,7 @@ from placet.desk.content_check import ContentCheck
 from placet.desk.desk_store import DeskStore
 from placet.desk.draft import CaseDraft
 from placet.desk.evaluation_turns import EvaluationTurns
-from placet.desk.evidence import verify_evidence
+from placet.desk.evidence import compute_answer_digest, require_named_reviewer, verify_evidence
 from placet.desk.four_eyes import require_second_person
 from placet.desk.grants import GrantService, build_grants
 from placet.desk.hand_back import ends_case
@@ -71,6 +71,7 @@ from placet.ports.signer import Signer
 from placet.ports.verifier import EvidenceVerifier
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from placet.protocol.poll import Progress, RespondedBy, Result, Status
+from placet.protocol.verification import ProofSource
 from placet.text.wording import message
 
 MAX_LINKS = 50
@@ -92,6 +93,7 @@ class ReviewDesk:
         limits: Limits | None = None,
         signer: Signer | None = None,
         verifier: EvidenceVerifier | None = None,
+        proof_sources: Sequence[ProofSource] | None = None,
         evaluator: RulesEvaluator | None = None,
         check_callback: Callable[[str], Awaitable[None]] | None = None,
         service_name: str | None = None,
@@ -106,6 +108,8 @@ class ReviewDesk:
         self.signer = signer
         self._answer_signer = AnswerSigner(signer, jwks_url=addresses.jwks) if signer else None
         self.verifier = verifier
+        if proof_sources is None:
+            proof_sources = verifier.sources if verifier else ()
         self.turns = EvaluationTurns(evaluator or InProcessEvaluator())
         self.now = clock
         self.notifications = notifications
@@ -122,7 +126,7 @@ class ReviewDesk:
             addresses=addresses,
             clock=clock,
             limits=self.limits,
-            verifiable=verifier.paths if verifier else frozenset(),
+            proof_sources=proof_sources,
             check_callback=check_callback,
             service_name=service_name,
             four_eyes=four_eyes,
@@ -306,6 +310,15 @@ class ReviewDesk:
                 case, offer = await self.get_case_and_offer(case.id)
         raise Unavailable()
 
+    async def check_answer(self, case: Case, offer: Offer, answer: Answer, *, shown: str) -> str:
+        """Return the digest of an answer that only lacks its proofs; else raise as `answer` does."""
+        require(case, Respond, now=self.now())
+        if shown != case.offer_digest:
+            raise ContentChanged()
+        rules = self.find_rules(case.type, offer.context)
+        data = await check_answer(answer, offer, rules, partial(self.turns.run, case.owner))
+        return compute_answer_digest(case, answer.action, data)
+
     async def require_submitter(self, case_id: str, token: str | None) -> None:
         """Raise InvalidToken unless this token may answer this case inline."""
         require_submit_token((await self.get_case_and_offer(case_id))[0], token)
@@ -342,14 +355,14 @@ class ReviewDesk:
         rules = self.find_rules(case.type, offer.context)
         data = await check_answer(answer, offer, rules, partial(self.turns.run, case.owner))
         require_second_person(case, offer, answer)
+        require_named_reviewer(offer, answer)
         if data:
             self.quotas.count_answer(case.owner, len(msgspec.json.encode(data)))
         verification = await verify_evidence(
-            answer.evidence,
-            policy=offer.verification_policy,
-            path=answer.path,
+            answer,
+            data,
+            offer=offer,
             case=case,
-            action=answer.action,
             verifier=self.verifier,
             store=self.store,
             now=self.now(),
@@ -358,7 +371,9 @@ class ReviewDesk:
         now = clamp_time(case, self.now())
         result = Result(action=answer.action, data=data)
         if self._answer_signer is not None:
-            result = await self._answer_signer.sign(result, case=case, now=now)
+            result = await self._answer_signer.sign(
+                result, case=case, now=now, verification=verification.result
+            )
         grants = build_grants(case, offer, answer, data, now=now) if rules.offers_grants else ()
         decision = decide(answer, result, verification.result)
         command = Respond(actor=answer.actor, decision=decision, grants=grants)

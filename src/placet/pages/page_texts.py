@@ -175,6 +175,11 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
         phrase("What is stored does not match what was asked, so it cannot be answered. It has been noted."),
         phrase("Ask the person who sent you the link to ask again."),
     ),
+    "no_invitation": (
+        phrase("This invitation has ended"),
+        phrase("It was used already, or it was not used in time. No passkey was created."),
+        phrase("Ask the people who invited you for a new one."),
+    ),
     "unproven": (
         phrase("This answer needs a proof"),
         phrase(

@@ -25,6 +25,7 @@ from placet.pages.diffs import Comparison, compare
 from placet.pages.language import ENGLISH, Language
 from placet.pages.option_cards import columns_to_sort, draw_cards
 from placet.pages.theme import Theme, load_built_in_theme
+from placet.pages.verification_view import NewPasskeyView, VerificationView
 from placet.pages.view import (
     ClosedView,
     HomeView,
@@ -73,6 +74,14 @@ class PageRenderer:
         title, text, next_step = page_texts.MESSAGES[view.name]
         icon = page_texts.MESSAGE_ICONS.get(view.name, "warning")
         return self._render("message.html", view=view, title=title, text=text, next_step=next_step, icon=icon)
+
+    def render_verification(self, view: VerificationView) -> str:
+        """Return the page that asks for the proofs of an answer."""
+        return self._render("verify.html", view=view)
+
+    def render_new_passkey(self, view: NewPasskeyView) -> str:
+        """Return the page to create a passkey."""
+        return self._render("new_passkey.html", view=view)
 
     def render_home(self, view: HomeView) -> str:
         """Return the home page; in the demo it lists cases to try."""

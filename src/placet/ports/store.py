@@ -13,9 +13,11 @@ from placet.ports.inbox_store import InboxStore
 from placet.ports.key_store import KeyStore
 from placet.ports.log_store import LogStore
 from placet.ports.outbox_store import OutboxStore
+from placet.ports.passkey_store import PasskeyStore
 from placet.ports.retention_store import RetentionStore
 from placet.ports.store_maintenance import StoreMaintenance
 from placet.ports.task_store import TaskStore
+from placet.ports.verification_store import VerificationStore
 
 
 class Store(
@@ -31,6 +33,8 @@ class Store(
     AuditStore,
     RetentionStore,
     LogStore,
+    PasskeyStore,
+    VerificationStore,
     ChangeFeed,
     StoreMaintenance,
     Protocol,

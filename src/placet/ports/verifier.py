@@ -3,13 +3,14 @@
 from typing import Protocol
 
 from placet.cases.case import Case
-from placet.protocol.verification import Evidence, SubmitPath, VerificationPolicy, VerifiedEvidence
+from placet.protocol.verification import Evidence, ProofSource, VerificationPolicy, VerifiedEvidence
 
 
 class EvidenceVerifier(Protocol):
     """Verifies the evidence of one or more providers, on the server."""
 
-    paths: frozenset[SubmitPath]
+    sources: tuple[ProofSource, ...]
+    """What it can verify. A case whose policy needs anything else is refused when it is opened."""
 
     async def verify(
         self, evidence: Evidence, *, case: Case, action: str, policy: VerificationPolicy

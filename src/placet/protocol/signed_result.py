@@ -2,7 +2,8 @@
 
 `result.signature.value` is a detached compact JWS, `BASE64URL(header)..BASE64URL(signature)`. Its header
 carries `shown`, the digest of what the person was shown; its payload is the RFC 8785 form of case id, `shown`
-again, action, data and time of the answer, which the reader rebuilds from the poll response.
+again, action, data and time of the answer, and of the `verification_result` if it is satisfied. The reader
+rebuilds it from the poll response.
 """
 
 import base64
@@ -58,10 +59,17 @@ def format_wire_time(at: datetime) -> str:
 
 
 def build_signing_payload(
-    *, case_id: str, shown: str, action: str, data: Mapping[str, Any] | None, completed_at: str
+    *,
+    case_id: str,
+    shown: str,
+    action: str,
+    data: Mapping[str, Any] | None,
+    completed_at: str,
+    verification: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return the bytes that a signature covers; no data is the same as empty data.
 
+    `verification` is the `verification_result` of the poll response; it is covered if it is satisfied.
     `completed_at` is the string of the poll response itself (see `format_wire_time`). Raises
     ValidationFailed for deep nesting and for values without canonical JSON: integers beyond 2^53 - 1, NaN,
     lone surrogates.
@@ -71,12 +79,13 @@ def build_signing_payload(
     if data is not None and not isinstance(data, Mapping):
         raise ValidationFailed("data must be an object.")
     # RFC 8785 sorts members by name; writing the object by hand saves 5 µs per answer.
-    return b'{"action":%b,"case_id":%b,"completed_at":%b,"data":%b,"shown":"%b"}' % (
+    return b'{"action":%b,"case_id":%b,"completed_at":%b,"data":%b,"shown":"%b"%b}' % (
         _encode_text("action", action),
         _encode_text("case_id", case_id),
         _encode_text("completed_at", completed_at),
         _encode_canonical("data", dict(data or {})),
         shown.encode(),
+        _encode_verification(verification),
     )
 
 
@@ -100,6 +109,12 @@ def _encode_text(name: str, value: object) -> bytes:
         return _encode(value)
     except ValueError:
         raise ValidationFailed(f"{name} has a lone surrogate.") from None
+
+
+def _encode_verification(result: Mapping[str, Any] | None) -> bytes:
+    if not isinstance(result, Mapping) or result.get("satisfied") is not True:
+        return b""
+    return b',"verification":%b' % _encode_canonical("verification_result", dict(result))
 
 
 def _encode_canonical(name: str, value: dict[str, Any]) -> bytes:

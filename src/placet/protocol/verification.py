@@ -1,6 +1,6 @@
 """Verification evidence (spec 0.8): required, presented and verified proofs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -18,6 +18,13 @@ ProofFormat = Annotated[
 ]
 ShortText = Annotated[str, Meta(max_length=500)]
 
+PASSKEY = "x-passkey"
+EMAIL_CODE = "x-email-code"
+NETWORK = "x-network"
+IDENTIFYING = frozenset({PASSKEY, EMAIL_CODE})
+"""The proof types of ours that tell who the person is."""
+OWN_PROVIDER = "placet"
+
 ASSURANCE_ORDER: tuple[Assurance, ...] = ("low", "medium", "high")
 
 
@@ -28,6 +35,11 @@ class EvidenceRequirement(Struct, frozen=True, kw_only=True, omit_defaults=True,
     provider: ShortText | None = None
     min_assurance: Assurance | None = None
     presentation_formats: tuple[ProofFormat, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its proof type, provider and assurance, as errors and results name it."""
+        return ":".join(part for part in (self.proof_type, self.provider, self.min_assurance) if part)
 
 
 class RequirementBranch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,34 +117,65 @@ class VerificationResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing_requirements: tuple[str, ...] = ()
 
 
-Held = tuple[Evidence, VerifiedEvidence]
+HeldProof = tuple[str, VerifiedEvidence]
+"""A verified proof with the format in which it was presented."""
 
 
-def find_unmet_branches(policy: VerificationPolicy, held: Sequence[Held]) -> tuple[str, ...]:
+class ProofSource(Struct, frozen=True, kw_only=True):
+    """A kind of proof that a server can verify: what it is called, how strong it is, and on which paths."""
+
+    proof_type: str
+    provider: str
+    formats: tuple[str, ...]
+    paths: frozenset[SubmitPath]
+    assurance: Assurance | None = None
+    """The highest assurance that it reaches."""
+    needs_reviewers: bool = False
+    """Whether it counts only for a case that names its reviewers."""
+
+    def can_meet(self, need: EvidenceRequirement) -> bool:
+        """Return whether a proof of this kind can satisfy the requirement."""
+        best = VerifiedEvidence(
+            proof_type=self.proof_type, provider=self.provider, assurance_level=self.assurance
+        )
+        return any(satisfies(need, format, best) for format in self.formats)
+
+
+def find_unmet_branches(policy: VerificationPolicy, held: Sequence[HeldProof]) -> tuple[str, ...]:
     """Return the names of the unsatisfied branches; empty if one branch is satisfied."""
+    return _name_unmet_branches(policy, lambda need: any(satisfies(need, *one) for one in held))
+
+
+def find_unmeetable_branches(
+    policy: VerificationPolicy, path: SubmitPath, sources: Sequence[ProofSource]
+) -> tuple[str, ...]:
+    """Return what no source can prove on this path, for each branch; empty if one branch can be satisfied."""
+    usable = [source for source in sources if path in source.paths]
+    return _name_unmet_branches(policy, lambda need: any(source.can_meet(need) for source in usable))
+
+
+def _name_unmet_branches(
+    policy: VerificationPolicy, is_met: Callable[[EvidenceRequirement], bool]
+) -> tuple[str, ...]:
     missing = []
     for branch in policy.requirements.any_of:
-        open_points = [need for need in branch.all_of if not any(satisfies(need, *one) for one in held)]
+        open_points = [need for need in branch.all_of if not is_met(need)]
         if not open_points:
             return ()
-        missing.append(" and ".join(_describe_requirement(need) for need in open_points))
+        missing.append(" and ".join(need.name for need in open_points))
     return tuple(missing)
 
 
-def satisfies(need: EvidenceRequirement, evidence: Evidence, found: VerifiedEvidence) -> bool:
+def satisfies(need: EvidenceRequirement, format: str, found: VerifiedEvidence) -> bool:
     """Return whether one verified proof, in its presented format, satisfies one requirement."""
     if need.proof_type != found.proof_type or need.provider not in (None, found.provider):
         return False
-    if need.presentation_formats is not None and evidence.format not in need.presentation_formats:
+    if need.presentation_formats is not None and format not in need.presentation_formats:
         return False
     if need.min_assurance is None:
         return True
     level = found.assurance_level
     return level is not None and ASSURANCE_ORDER.index(level) >= ASSURANCE_ORDER.index(need.min_assurance)
-
-
-def _describe_requirement(need: EvidenceRequirement) -> str:
-    return ":".join(part for part in (need.proof_type, need.provider, need.min_assurance) if part)
 
 
 def encode_evidence(evidence: Evidence) -> bytes:

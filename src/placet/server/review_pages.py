@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -55,6 +56,7 @@ from placet.server.page_requests import PageAccess, PagePost
 from placet.server.page_views import FormState, PageViews
 from placet.server.prefill import Prefill
 from placet.server.streams import EventStreams, StreamResponse
+from placet.server.verification_pages import VerificationPages
 from placet.text.characters import is_storable, normalize_newlines
 
 MAX_NOTE_LENGTH = 2000
@@ -90,10 +92,12 @@ class ReviewPages(HttpApi):
         streams: EventStreams,
         identify: Identify | None = None,
         inbox: InboxSessions | None = None,
+        verification: VerificationPages | None = None,
     ) -> None:
         self._desk = desk
         self._streams = streams
         self._identify = identify
+        self._verification = verification
         self._access = PageAccess(desk, sessions, replies, inbox)
         self._load_type = load_type
         self._prefill = prefill
@@ -110,7 +114,9 @@ class ReviewPages(HttpApi):
 
     def routes(self) -> tuple[Route, ...]:
         """Return the routes of the pages and of the drafts that their scripts save."""
-        return (*super().routes(), *self._drafts.routes())
+        proofs = self._verification.routes() if self._verification else ()
+        wrapped = (replace(route, handler=self.wrap_handler(route.handler)) for route in proofs)
+        return (*wrapped, *super().routes(), *self._drafts.routes())
 
     @pages.get("/review/{case_id}", "showReviewPage")
     async def show(self, request: Request) -> Response:
@@ -282,6 +288,8 @@ class ReviewPages(HttpApi):
             replay_digest=idempotency.digest(post.case.id, key) if key else None,
         )
         try:
+            if self._verification is not None and self._verification.applies_to(post.offer):
+                return await self._verification.begin(request, post, answer)
             await self._desk.answer(post.case.id, answer, shown=post.value("shown") or "")
         except (InvalidInput, BadRequest) as error:
             return await self._views.show_again(

@@ -90,9 +90,16 @@ def _read_payload(poll: Mapping[str, Any], result: Mapping[str, Any], signature:
             action=result.get("action"),  # type: ignore[arg-type]
             data=result.get("data"),
             completed_at=signature.signed_at,
+            verification=_read_verification(poll),
         )
     except ValidationFailed as error:
         raise SignatureInvalid(f"This cannot be a signed result: {error.message}") from None
+
+
+def _read_verification(poll: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    context = poll.get("submission_context")
+    found = context.get("verification_result") if isinstance(context, Mapping) else None
+    return found if isinstance(found, Mapping) else None
 
 
 def _find_published_key(jwks: Mapping[str, Any], signature: ResultSignature) -> SigningJwk:

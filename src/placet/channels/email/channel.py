@@ -48,15 +48,15 @@ class EmailChannel:
         sleep: Sleep = asyncio.sleep,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._sender = _parse_address("PLACET_EMAIL_FROM", sender)
-        self._recipient = _parse_address("PLACET_EMAIL_TO", recipient)
+        self._sender = parse_address("PLACET_EMAIL_FROM", sender)
+        self._recipient = parse_address("PLACET_EMAIL_TO", recipient)
         self._envelope = render.EmailEnvelope(
             sender=str(self._sender), recipient=str(self._recipient), domain=self._sender.domain
         )
         self._server = MailServer(
             host=host,
             port=port,
-            security=_parse_security(security, host, port),
+            security=parse_security(security, host, port),
             user=user,
             password=password,
             greeting=self._sender.domain,
@@ -133,7 +133,7 @@ def from_environment(environ: Mapping[str, str]) -> EmailChannel:
     require_variables(environ, REQUIRED, purpose="send questions by e-mail")
     return EmailChannel(
         host=environ["PLACET_EMAIL_HOST"],
-        port=_parse_port(environ.get("PLACET_EMAIL_PORT") or str(SUBMISSION_PORT)),
+        port=parse_port(environ.get("PLACET_EMAIL_PORT") or str(SUBMISSION_PORT)),
         security=environ.get("PLACET_EMAIL_SECURITY") or None,
         user=environ.get("PLACET_EMAIL_USER") or None,
         password=environ.get("PLACET_EMAIL_PASSWORD") or None,
@@ -142,13 +142,15 @@ def from_environment(environ: Mapping[str, str]) -> EmailChannel:
     )
 
 
-def _parse_port(text: str) -> int:
+def parse_port(text: str) -> int:
+    """Return the port; raise SettingsError if it is none."""
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise SettingsError("PLACET_EMAIL_PORT must be a number such as 587 or 465.")
     return int(text)
 
 
-def _parse_security(named: str | None, host: str, port: int) -> Security:
+def parse_security(named: str | None, host: str, port: int) -> Security:
+    """Return how the connection is encrypted; raise SettingsError for an unknown name."""
     if named is None:
         return "tls" if port == SMTPS_PORT else "none" if host in LOOPBACK_HOSTS else "starttls"
     if named not in SECURITIES:
@@ -156,7 +158,7 @@ def _parse_security(named: str | None, host: str, port: int) -> Security:
     return named
 
 
-def _parse_address(setting: str, text: str) -> Address:
+def parse_address(setting: str, text: str) -> Address:
     """Parse one ASCII address such as `Placet <placet@acme.example>`."""
     refused = SettingsError(f"{setting} must be one e-mail address, such as Ada <ada@acme.example>.")
     if not text.isascii() or not text.isprintable():

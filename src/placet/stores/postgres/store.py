@@ -102,6 +102,7 @@ class PostgresStore(SqlStore):
             ("delete_grant_uses", expired),
             ("delete_notices", settled),
             ("delete_replays", expired),
+            ("delete_expired_verification_attempts", expired),
         ):
             deleted = len(await self._writer.submit(build_single_statement(name, params)))
         await self._writer.submit(build_single_statement("sum_usage"))

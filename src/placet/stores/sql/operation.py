@@ -27,6 +27,7 @@ BLANK_EVENTS = "blank_events"
 BLANK_DELIVERIES = "blank_deliveries"
 DELETE_OFFER = "delete_offer"
 DELETE_DRAFT = "delete_draft"
+DELETE_ATTEMPTS = "delete_verification_attempts_of_case"
 SETTLE_DELIVERY = "settle_delivery"
 BLANK_DELIVERY = "blank_delivery_of_erased_case"
 DISABLE_ENDPOINT = "disable_endpoint"
@@ -104,6 +105,7 @@ def build_erasure_operation(update: CaseUpdate, state: bytes) -> WriteOperation:
         (BLANK_DELIVERIES, (step.case.id,)),
         (DELETE_OFFER, (step.case.id,)),
         (DELETE_DRAFT, (step.case.id,)),
+        (DELETE_ATTEMPTS, (step.case.id,)),
         (BLANK_GRANTS, (step.case.id,)),
     )
     return WriteOperation(operation.guards, (*operation.statements, *content), operation.changed)

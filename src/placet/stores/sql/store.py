@@ -9,6 +9,7 @@ from placet.stores.sql.keys import SqlKeyStore
 from placet.stores.sql.log import SqlLogStore
 from placet.stores.sql.outbox import SqlOutboxStore
 from placet.stores.sql.relay import SqlRelayStore
+from placet.stores.sql.verification import SqlPasskeyStore, SqlVerificationStore
 
 
 class SqlStore(
@@ -19,6 +20,8 @@ class SqlStore(
     SqlGrantStore,
     SqlRelayStore,
     SqlLogStore,
+    SqlPasskeyStore,
+    SqlVerificationStore,
 ):
     """Implements `Store` but for its maintenance, which differs between engines."""
 

@@ -518,3 +518,50 @@ SELECT number, document FROM checkpoints WHERE number > ?1 ORDER BY number LIMIT
 
 -- name: select_last_checkpoint
 SELECT document FROM checkpoints ORDER BY number DESC LIMIT 1
+
+-- name: insert_passkey
+INSERT INTO passkeys (id, counter, passkey) VALUES (?1, ?2, ?3)
+
+-- name: select_passkey
+SELECT passkey, counter, used_at FROM passkeys WHERE id = ?1
+
+-- name: select_passkeys
+SELECT passkey, counter, used_at FROM passkeys ORDER BY number
+
+-- name: update_passkey_counter
+UPDATE passkeys SET counter = ?3, used_at = ?4 WHERE id = ?1 AND counter = ?2
+
+-- name: delete_passkey
+DELETE FROM passkeys WHERE id = ?1
+
+-- name: insert_passkey_invitation
+INSERT INTO passkey_invitations (digest, expires_at, invitation) VALUES (?1, ?2, ?3)
+
+-- name: select_passkey_invitation
+SELECT invitation FROM passkey_invitations WHERE digest = ?1
+
+-- name: delete_passkey_invitation
+DELETE FROM passkey_invitations WHERE digest = ?1
+
+-- name: delete_expired_passkey_invitations
+DELETE FROM passkey_invitations WHERE expires_at <= ?1
+
+-- name: insert_verification_attempt
+INSERT INTO verification_attempts (id, case_number, version, expires_at, attempt)
+SELECT ?1, number, ?3, ?4, ?5 FROM cases WHERE id = ?2
+AND ?6 > (SELECT count(*) FROM verification_attempts WHERE case_number = cases.number)
+
+-- name: select_verification_attempt
+SELECT attempt FROM verification_attempts WHERE id = ?1
+
+-- name: update_verification_attempt
+UPDATE verification_attempts SET version = ?3, attempt = ?4 WHERE id = ?1 AND version = ?2
+
+-- name: delete_verification_attempt
+DELETE FROM verification_attempts WHERE id = ?1
+
+-- name: delete_verification_attempts_of_case
+DELETE FROM verification_attempts WHERE case_number = (SELECT number FROM cases WHERE id = ?1)
+
+-- name: delete_expired_verification_attempts
+DELETE FROM verification_attempts WHERE expires_at <= ?1

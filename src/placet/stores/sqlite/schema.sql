@@ -140,6 +140,32 @@ CREATE TABLE inbox_sessions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX inbox_sessions_by_end ON inbox_sessions (ends_at);
 
+-- Passkeys of people, the invitations to register them, and answers that wait for a proof of the person.
+CREATE TABLE passkeys (
+  number  INTEGER PRIMARY KEY,
+  id      TEXT    NOT NULL UNIQUE,
+  counter INTEGER NOT NULL,
+  used_at INTEGER,
+  passkey BLOB    NOT NULL
+) STRICT;
+
+CREATE TABLE passkey_invitations (
+  digest     TEXT    PRIMARY KEY,
+  expires_at INTEGER NOT NULL,
+  invitation BLOB    NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX passkey_invitations_by_expiry ON passkey_invitations (expires_at);
+
+CREATE TABLE verification_attempts (
+  id          TEXT    PRIMARY KEY,
+  case_number INTEGER NOT NULL REFERENCES cases (number),
+  version     INTEGER NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  attempt     BLOB    NOT NULL
+) STRICT;
+CREATE INDEX verification_attempts_of_case ON verification_attempts (case_number);
+CREATE INDEX verification_attempts_by_expiry ON verification_attempts (expires_at);
+
 -- A grant moves with its case, whose version guards it. `open_until` is empty once the grant covers nothing,
 -- whatever the clock says; `patterns` once the content of its case was erased.
 CREATE TABLE grants (

@@ -28,6 +28,7 @@ from placet.stores.sqlite.threaded_reader import FileReader, ThreadedReader
 DELETE_REPLAYS = "delete_replays"
 DELETE_GRANT_USES = "delete_grant_uses"
 DELETE_NOTICES = "delete_notices"
+DELETE_ATTEMPTS = "delete_expired_verification_attempts"
 SELECT_RECORD_CHANGES = QUERIES["select_record_changes"]
 SELECT_NOTHING = QUERIES["select_nothing"]
 
@@ -84,7 +85,12 @@ class SqliteStore(SqlStore):
         """Delete expired rows and remove erased content from the log; see `StoreMaintenance`."""
         expired, settled = (to_micros(now),), (to_micros(now - RETAIN_NOTICES_FOR),)
         deletions = WriteOperation(
-            statements=((DELETE_GRANT_USES, expired), (DELETE_NOTICES, settled), (DELETE_REPLAYS, expired))
+            statements=(
+                (DELETE_ATTEMPTS, expired),
+                (DELETE_GRANT_USES, expired),
+                (DELETE_NOTICES, settled),
+                (DELETE_REPLAYS, expired),
+            )
         )
         deleted = len(await self._writer.submit(deletions))
         with suppress(*SQLITE_OUTAGES):  # the next purge tries again

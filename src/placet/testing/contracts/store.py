@@ -17,6 +17,7 @@ from placet.testing.contracts.inbox_store import InboxStoreContract
 from placet.testing.contracts.key_store import KeyStoreContract
 from placet.testing.contracts.outbox_store import OutboxStoreContract
 from placet.testing.contracts.relay_store import RelayStoreContract
+from placet.testing.contracts.verification_store import PasskeyStoreContract, VerificationStoreContract
 from placet.testing.samples import sample_approval, sample_creation, sample_link_step, sample_update
 
 
@@ -29,6 +30,8 @@ class StoreContract(
     KeyStoreContract,
     GrantStoreContract,
     RelayStoreContract,
+    PasskeyStoreContract,
+    VerificationStoreContract,
 ):
     """All tests of a store. The fixture `store` opens an empty store and closes it."""
 

@@ -85,6 +85,8 @@ export default function sendHere(form) {
       return;
     }
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    const next = page.querySelector("[data-continue]"); // the answer needs a proof, on a page of its own
+    if (next) return location.assign(next.href);
     // A page of a proxy or a captive portal says nothing about the answer.
     if (!page.querySelector(".outcome, form.answer")) return wait("unsure");
     letGo();
