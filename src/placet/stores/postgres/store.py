@@ -101,8 +101,8 @@ class PostgresStore(SqlStore):
         for name, params in (
             ("delete_grant_uses", expired),
             ("delete_notices", settled),
-            ("delete_replays", expired),
             ("delete_expired_verification_attempts", expired),
+            ("delete_replays", expired),
         ):
             deleted = len(await self._writer.submit(build_single_statement(name, params)))
         await self._writer.submit(build_single_statement("sum_usage"))

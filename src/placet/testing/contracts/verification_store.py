@@ -49,7 +49,7 @@ class PasskeyStoreContract:
         outcomes = await asyncio.gather(*registrations, return_exceptions=True)
         assert [type(one) for one in outcomes if one is not None] == [CaseConflict]
         assert await store.get_passkey_invitation("invited") is None
-        assert list(await store.list_passkeys()) == [sample_passkey("a")]
+        assert len(await store.list_passkeys()) == 1
 
     async def test_a_known_passkey_is_refused_and_the_invitation_stays(self, store: Store) -> None:
         for digest in ("one", "two"):
