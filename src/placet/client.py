@@ -59,6 +59,7 @@ class PlacetClient:
         *,
         idempotency_key: str | None = None,
         agent_request: Any = None,
+        agent_key: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
         """Open a case; return the 202 body, to be passed to the agent unchanged.
@@ -66,12 +67,16 @@ class PlacetClient:
         `agent_request` is the request that the agent sent to you: of Flask or Django, or a WSGI environ. With
         the credential in it, the agent may poll and stream the case; the server gets its digest only. The
         `hitl_callback_url` of its JSON body is called back if that is possible; a WSGI body is not read.
+        `agent_key` is the public key with which you verified the signature of that request, as JSON Web Key:
+        the agent may then poll and stream the case with signed requests.
         Raises PlacetError for an `idempotency_key` that is not valid in a header.
         """
         if idempotency_key and not _fits_in_a_header(idempotency_key):
             raise PlacetError("idempotency_key must be printable ASCII characters: it is sent as a header.")
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         asked = {} if agent_request is None else read_agent_request(agent_request)
+        if agent_key is not None:
+            asked["reader"] = {**asked.get("reader", {}), "public_key": dict(agent_key)}
         body = {"type": type, "prompt": prompt, **asked, **fields}
         return self._call(OPEN_CASE, json=body, headers=headers)
 

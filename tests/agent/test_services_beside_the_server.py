@@ -14,10 +14,11 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import httpx
 import pytest
 from flask import Flask, request
+from joserfc.jwk import OKPKey
 
 from examples.stage import answer
 from placet import PlacetClient
-from placet.agent import Agent, Decided, Notice
+from placet.agent import Agent, Decided, Notice, RequestSigner
 from placet.errors import CredentialsRefused, PlacetError, SettingsError
 from placet.http.agent_requests import read_agent_request
 from tests.server.running import RunningServer, running
@@ -92,6 +93,28 @@ def test_an_agent_without_a_credential_is_told_that_it_needs_one(server: Running
         pytest.raises(CredentialsRefused),
     ):
         agent.request("POST", f"{service}/orders", json={})
+
+
+def test_an_agent_that_signs_its_requests_follows_the_case(server: RunningServer) -> None:
+    """The service has verified the agent's signature, and passes its public key on."""
+    signer = RequestSigner(OKPKey.generate_key("Ed25519").as_dict(private=True), clock=server.clock)
+    with PlacetClient(server.url, server.api_key) as client:
+        asked = client.open(**DRAFT, agent_key=signer.public_key)
+
+        def tell(notice: Notice) -> None:
+            if notice.name == "requested":
+                server.press(asked["hitl"], "confirm")
+
+        def serve(request: httpx.Request) -> httpx.Response:
+            is_signed = "Signature" in request.headers
+            return httpx.Response(202, json=asked) if is_signed else httpx.Response(401)
+
+        mounts = {"https://shop.example": httpx.MockTransport(serve)}
+        with httpx.Client(auth=signer, mounts=mounts) as http:
+            agent = Agent(tell=tell, http=http, trusted=[server.url], interval_s=0.05)
+            outcome = agent.request("POST", "https://shop.example/orders", json={})
+    assert isinstance(outcome, Decided)
+    assert outcome.action == "confirm"
 
 
 def test_placet_request_follows_the_case(server: RunningServer, service: str, tmp_path: Path) -> None:

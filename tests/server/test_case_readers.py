@@ -8,14 +8,21 @@ from typing import Any
 
 import httpx
 import pytest
+from joserfc.jwk import ECKey, OKPKey
 
+from placet.agent import RequestSigner
 from placet.desk.api_keys import revoke_key
 from placet.desk.sweep import Sweep
+from placet.errors import SettingsError
+from placet.testing.clock import FakeClock
 from tests.server.running import RunningServer, running
 from tests.server.sse import open_stream
 
 AGENTS_KEY = "key-of-the-agent-at-the-service"
 INLINE = {"inline_actions": ["confirm", "cancel"]}
+
+
+ED25519, P256 = OKPKey.generate_key("Ed25519"), ECKey.generate_key("P-256")
 
 
 def reader_of(credential: str) -> dict[str, str]:
@@ -55,6 +62,76 @@ def test_the_agent_streams_the_case(server: RunningServer, hitl: dict[str, Any],
         stream.read_until("retry: 2000\n\n")
         server.press(hitl, "confirm")
         assert [name for _, name, _ in stream.read_rest()] == ["review.completed"]
+
+
+def signer_of(key: OKPKey | ECKey, server: RunningServer) -> RequestSigner:
+    return RequestSigner(key.as_dict(private=True), clock=server.clock)
+
+
+@pytest.mark.parametrize("key", [ED25519, P256], ids=["Ed25519", "P-256"])
+def test_an_agent_that_signs_its_requests_reads_the_case(
+    server: RunningServer, client: httpx.Client, key: OKPKey | ECKey
+) -> None:
+    signer = signer_of(key, server)
+    hitl = server.open(client, reader={"public_key": {**signer.public_key, "use": "sig"}}, **INLINE)
+    with server.client(auth=signer) as agent:
+        assert agent.get(hitl["poll_url"]).json()["status"] == "pending"
+        assert agent.get(f"{hitl['poll_url']}?x=1%2F2").status_code == 200
+        with open_stream(agent, hitl["events_url"]) as stream:
+            stream.read_until("retry: 2000\n\n")
+            server.press(hitl, "confirm")
+            assert [name for _, name, _ in stream.read_rest()] == ["review.completed"]
+        assert agent.post(f"/v1/reviews/{hitl['case_id']}/cancel", json={}).status_code == 401
+        assert agent.get(server.open(client)["poll_url"]).status_code == 401
+
+
+def test_a_signature_is_good_for_one_address_one_key_and_a_few_minutes(
+    server: RunningServer, client: httpx.Client
+) -> None:
+    signer, poll_url, events_url = open_for_signer(server, client)
+    signed = sign("GET", poll_url, signer)
+    with server.client() as anyone:
+        assert anyone.get(poll_url, headers=signed).status_code == 200
+        others = [
+            sign("GET", events_url, signer),
+            sign("POST", poll_url, signer),
+            sign("GET", f"{poll_url}?x=1", signer),
+            sign("GET", poll_url.replace("127.0.0.1", "localhost"), signer),
+            sign("GET", poll_url, signer_of(OKPKey.generate_key("Ed25519"), server)),
+            {**signed, "Signature": "sig=:AAAA:"},
+            {**signed, "Signature": "sig"},
+            {**signed, "Signature-Input": signed["Signature-Input"].replace('"@method" ', "")},
+            {**signed, "Signature-Input": signed["Signature-Input"].replace("created=", "x=")},
+            {**signed, "Signature-Input": "sig=()"},
+            {**signed, "Signature-Input": "sig=("},
+            {"Signature": signed["Signature"]},
+            {"Signature-Input": signed["Signature-Input"]},
+        ]
+        assert [anyone.get(poll_url, headers=wrong).status_code for wrong in others] == [401] * len(others)
+        for seconds in (-301, 301):
+            clock = FakeClock(server.clock() + timedelta(seconds=seconds))
+            late = RequestSigner(ED25519.as_dict(private=True), clock=clock)
+            assert anyone.get(poll_url, headers=sign("GET", poll_url, late)).status_code == 401
+
+
+def open_for_signer(server: RunningServer, client: httpx.Client) -> tuple[RequestSigner, str, str]:
+    signer = signer_of(ED25519, server)
+    hitl = server.open(client, reader={"public_key": signer.public_key}, **INLINE)
+    return signer, hitl["poll_url"], hitl["events_url"]
+
+
+def sign(method: str, url: str, signer: RequestSigner) -> dict[str, str]:
+    request = httpx.Request(method, url)
+    next(signer.auth_flow(request))
+    return {name: request.headers[name] for name in ("Signature-Input", "Signature")}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"kty": "oct", "k": "A" * 43}, {"kty": "RSA"}, ED25519.as_dict(private=False)]
+)
+def test_a_key_that_cannot_sign_is_refused_when_the_signer_is_built(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="private_key"):
+        RequestSigner(wrong)
 
 
 def test_a_principal_that_the_draft_names_reads_the_case(server: RunningServer, client: httpx.Client) -> None:
@@ -115,6 +192,13 @@ def test_the_digest_itself_is_no_credential(server: RunningServer, hitl: dict[st
         ({"bearer_sha256": "a" * 63}, "reader.bearer_sha256"),
         ({"bearer_sha256": AGENTS_KEY}, "reader.bearer_sha256"),
         ({"bearer_sha256": 7}, "reader.bearer_sha256"),
+        ({"public_key": {}}, "reader.public_key: send a JSON Web Key"),
+        ({"public_key": {"kty": "oct", "k": "c2VjcmV0"}}, "reader.public_key: send a JSON Web Key"),
+        ({"public_key": {"kty": "OKP", "crv": "Ed25519", "x": "AA"}}, "reader.public_key"),
+        ({"public_key": {"kty": "OKP", "crv": "Ed25519", "x": 7}}, "reader.public_key: x must be"),
+        ({"public_key": {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}}, "reader.public_key"),
+        ({"public_key": ED25519.as_dict(private=True)}, "reader.public_key: this is a private key"),
+        ({"public_key": "key"}, "reader.public_key"),
         ({"principal": ""}, "reader.principal"),
         ({"bearer": "x"}, "reader"),
         ("buyer", "reader"),

@@ -1,6 +1,6 @@
 """The agent's side of the protocol: follows any service's question to a decision."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from placet.agent.async_agent import AsyncAgent
 from placet.agent.callbacks import Callbacks
@@ -11,9 +11,11 @@ from placet.agent.outcomes import Cancelled, Decided, Expired, Outcome
 from placet.agent.pending_case_store import PendingCase, PendingCases
 from placet.agent.service_responses import FollowedCase, ServiceSuggestion, read_case, read_suggestions
 from placet.agent.sync_agent import Agent
+from placet.lazy_exports import load_on_first_use
 
 if TYPE_CHECKING:
     from placet.agent.receiver import CallbackReceiver
+    from placet.agent.request_signing import RequestSigner
 
 __all__ = [
     "Agent",
@@ -31,16 +33,18 @@ __all__ = [
     "Outcome",
     "PendingCase",
     "PendingCases",
+    "RequestSigner",
     "ServiceSuggestion",
     "read_case",
     "read_suggestions",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the receiver on first use, since it loads a web server that few agents need."""
-    if name == "CallbackReceiver":
-        from placet.agent.receiver import CallbackReceiver
-
-        return CallbackReceiver
-    raise AttributeError(name)
+__getattr__ = load_on_first_use(
+    __name__,
+    {
+        # It loads a web server that few agents need.
+        "CallbackReceiver": "placet.agent.receiver",
+        "RequestSigner": "placet.agent.request_signing",
+    },
+)

@@ -338,6 +338,7 @@ class ServerParts:
             authenticate=self.authenticate,
             poll=StatusPoll(self.desk, limiter),
             streams=self.streams,
+            base_url=self.addresses.base,
         )
 
     async def _check_ready(self) -> None:

@@ -1,6 +1,6 @@
 """Who may read the state of a case besides the principal that opened it (ruling 10)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -11,7 +11,7 @@ PrincipalName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class CaseReader(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The agent that called the service, by its credential at the service or by its name here."""
+    """The agent that called the service: by its credential there, by its public key, or by its name here."""
 
     bearer_sha256: Annotated[
         Sha256 | None,
@@ -24,6 +24,15 @@ class CaseReader(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     ] = None
     principal: Annotated[
         PrincipalName | None, Meta(description="Another principal of this server that may do the same.")
+    ] = None
+    public_key: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description=(
+                "The public key with which the agent signs its requests to you, as JSON Web Key for Ed25519 "
+                "or P-256. It may poll and stream this case with requests that it signs (RFC 9421)."
+            )
+        ),
     ] = None
 
     def matches_credential(self, credential: str) -> bool:

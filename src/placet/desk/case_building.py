@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from placet.cases.case import Case, Offer, Subject, compute_offer_digest
 from placet.cases.case_reader import CaseReader
@@ -16,6 +17,7 @@ from placet.cases.tokens import digest_token
 from placet.desk.case_limits import Limits
 from placet.desk.draft import CaseDraft
 from placet.errors import ValidationFailed
+from placet.http.signed_requests import normalize_public_key
 from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.forms import parse_form
@@ -199,9 +201,16 @@ def _choose_default_action(draft: CaseDraft) -> DefaultAction:
 
 
 def _check_reader(reader: CaseReader | None) -> CaseReader | None:
-    if reader is not None and reader.bearer_sha256 is None and reader.principal is None:
-        raise ValidationFailed("reader: name the agent by bearer_sha256 or by principal.")
-    return reader
+    if reader is None:
+        return None
+    if reader == CaseReader():
+        raise ValidationFailed("reader: name the agent by bearer_sha256, by public_key or by principal.")
+    if reader.public_key is None:
+        return reader
+    try:
+        return replace(reader, public_key=normalize_public_key(reader.public_key))
+    except ValidationFailed as error:
+        raise ValidationFailed(f"reader.{error.message}") from error
 
 
 def _list_reminders(draft: CaseDraft, now: datetime, expires_at: datetime) -> tuple[datetime, ...]:

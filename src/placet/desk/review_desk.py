@@ -9,6 +9,7 @@ import msgspec
 
 from placet.cases.call_receipt import CallReceipt
 from placet.cases.case import Case, Offer, Subject
+from placet.cases.case_reader import CaseReader
 from placet.cases.commands import (
     Cancel,
     Command,
@@ -180,10 +181,10 @@ class ReviewDesk:
         """
         return await self._get_current(require_reader(await self.store.get_case(case_id), principal))
 
-    async def find_case_of_reader(self, case_id: str, credential: str) -> Case | None:
-        """Return the current state of the case if its draft named this credential as that of its reader."""
+    async def find_case_of_reader(self, case_id: str, is_by: Callable[[CaseReader], bool]) -> Case | None:
+        """Return the current state of the case if the request is by the reader whom its draft named."""
         case = await self.store.get_case(case_id)
-        if case is None or case.reader is None or not case.reader.matches_credential(credential):
+        if case is None or case.reader is None or not is_by(case.reader):
             return None
         return await self._get_current(case)
 

@@ -1,5 +1,6 @@
 """The cases API: open, list, follow, answer inline and withdraw cases (ruling 15)."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -8,6 +9,7 @@ from msgspec import Meta, Struct
 
 from placet.cases.call_receipt import MAX_RECEIPTS, CallReceipt
 from placet.cases.case import Case
+from placet.cases.case_reader import CaseReader
 from placet.cases.execution_outcomes import ExecutionOutcome
 from placet.cases.wire import build_poll_response
 from placet.desk import idempotency
@@ -57,6 +59,7 @@ from placet.http.paging import PageLimit
 from placet.http.route import (
     ApiRequest,
     HttpApi,
+    OperationAddress,
     Parameter,
     RequestBody,
     Route,
@@ -73,6 +76,7 @@ from placet.protocol.poll import PollResponse, Status
 from placet.reviews.registry import REVIEW_TYPES, list_types_requiring_answer
 from placet.server import api_examples as examples
 from placet.server.polling import StatusPoll, require_reading
+from placet.server.signed_requests import is_signed_with, read_signed_request
 from placet.server.streams import EventStreams
 
 READER = Principal(name=None, scopes=frozenset({CASES_READ}))
@@ -245,9 +249,16 @@ class CaseApi(HttpApi):
     """Handles the routes about cases; all but the list are raw ASGI."""
 
     def __init__(
-        self, *, desk: ReviewDesk, authenticate: Authenticate, poll: StatusPoll, streams: EventStreams
+        self,
+        *,
+        desk: ReviewDesk,
+        authenticate: Authenticate,
+        poll: StatusPoll,
+        streams: EventStreams,
+        base_url: str,
     ) -> None:
         self._desk = desk
+        self._base_url = base_url
         self._authenticate = authenticate
         self._poll = poll
         self._streams = streams
@@ -344,7 +355,7 @@ class CaseApi(HttpApi):
         Poll as often as `Retry-After` says. Send the last `ETag` as `If-None-Match`: a 304 does not count
         against the rate limit, and neither does a closed case.
         """
-        case, principal = await self._authorize_reading(scope, case_id)
+        case, principal = await self._authorize_reading(scope, POLL_CASE, case_id)
         return await self._poll.reply(scope, case, principal)
 
     @cases.declare(
@@ -377,7 +388,7 @@ class CaseApi(HttpApi):
         Reconnect with `Last-Event-ID` to get the events you missed. The stream also ends when your key
         expires or is revoked.
         """
-        case, principal = await self._authorize_reading(scope, case_id)
+        case, principal = await self._authorize_reading(scope, FOLLOW_CASE, case_id)
         is_reader = principal is READER  # Placet does not learn when the service revokes that credential
         check = None if is_reader else partial(self._check_same_principal, scope, principal.name)
         await self._streams.serve(scope, receive, send, case, check=check)
@@ -458,7 +469,9 @@ class CaseApi(HttpApi):
         receipt = await self._desk.submit_inline(case_id, token, request, replay_digest=replay_digest)
         return build_json_reply(200, _encode(receipt))
 
-    async def _authorize_reading(self, scope: Scope, case_id: str) -> tuple[Case, Principal]:
+    async def _authorize_reading(
+        self, scope: Scope, operation: OperationAddress, case_id: str
+    ) -> tuple[Case, Principal]:
         """Return the case, and who reads it: a principal that may, or the reader whom the draft named."""
         try:
             principal = await self._authenticate(scope)
@@ -466,11 +479,31 @@ class CaseApi(HttpApi):
         except KeyEnded:  # a key that was revoked here ends everywhere
             raise
         except (InvalidToken, CaseNotFound):
-            credential = read_reader_credential(scope)
-            case = await self._desk.find_case_of_reader(case_id, credential) if credential else None
+            is_by = self._recognize_reader(scope, operation, case_id)
+            case = await self._desk.find_case_of_reader(case_id, is_by) if is_by else None
             if case is None:
                 raise
             return case, READER
+
+    def _recognize_reader(
+        self, scope: Scope, operation: OperationAddress, case_id: str
+    ) -> Callable[[CaseReader], bool] | None:
+        """Return whether a reader sent this request; None if it has neither a credential nor a signature."""
+        credential = read_reader_credential(scope)
+        signed = read_signed_request(scope, operation.url(self._base_url, case_id=case_id))
+        if credential is None and signed is None:
+            return None
+
+        def is_by(reader: CaseReader) -> bool:
+            if credential is not None and reader.matches_credential(credential):
+                return True
+            return (
+                signed is not None
+                and reader.public_key is not None
+                and is_signed_with(signed, reader.public_key, now=self._desk.now())
+            )
+
+        return is_by
 
     async def _check_same_principal(self, scope: Scope, name: str | None) -> None:
         """Raise unless the credential still belongs to this principal, who may still read."""

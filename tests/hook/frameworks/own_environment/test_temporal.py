@@ -44,6 +44,7 @@ def dev_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.timeout(600)  # eleven pairs of processes, each with a worker of its own
 def test_a_killed_worker_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:
     """The first test of this file: a process that has used Temporal's client must not fork any more."""
     outcomes = kill_at_every_step(KillableTemporal, tmp_path)
