@@ -1,5 +1,6 @@
 """A coding agent with the gate in its settings, and a person at the inbox."""
 
+import json
 import os
 import signal
 import subprocess
@@ -109,6 +110,23 @@ class GatedHost:
         process.stdin.close()
         process.stdin = None
         return process
+
+    def serve_hooks(self, token: str) -> Any:
+        """Start `placet gate serve`; return the settings that it prints for Claude Code."""
+        process = subprocess.Popen(
+            [INSTALLED, "gate", "serve", "--port", "0"],
+            env=environment({**self.env, "PLACET_GATE_TOKEN": token}),
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.close_later(process)
+        assert process.stdout is not None
+        printed = b""
+        while not printed.endswith(b"\n}\n"):
+            line = process.stdout.readline()
+            assert line, "the command has ended"
+            printed += line
+        return json.loads(printed)
 
     def ask(self, tool: str, arguments: dict[str, Any], **options: Any) -> "subprocess.Popen[bytes]":
         return self.start("PermissionRequest", tool, arguments, **options)

@@ -41,6 +41,7 @@ OTHER_VARIABLES = frozenset(
         "AGENT_KEY",
         "CONFIG",
         "KEY",
+        "GATE_TOKEN",
         "MCP_TOKEN",
         "SERVER",
         "UPSTREAM_TOKEN",

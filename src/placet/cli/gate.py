@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, str] = {
     "check": "placet.cli.gate_check",
     "suggest": "placet.cli.gate_suggest",
     "permission-tool": "placet.cli.gate_permission_tool",
+    "serve": "placet.cli.gate_serve",
     "run": "placet.cli.gate_run",
 }
 """Command -> the module that defines it under its name."""

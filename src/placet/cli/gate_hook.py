@@ -12,7 +12,7 @@ from placet.cli.gate_install import find_program
 from placet.cli.gate_options import HOST_MARGIN_S
 from placet.protocol.duration import parse_duration
 
-END_WITHIN_S = 5.0
+END_WITHIN_S = 15.0
 FAILED = "The gate failed, so this was not done."
 
 
@@ -25,21 +25,25 @@ class GateHook:
         self._options = ("--wait", wait, "--config", str(config), "--host-process", str(os.getpid()))
 
     async def run(self, event: str, sent: bytes) -> dict[str, Any]:
-        """Return what the hook printed; an empty object if it failed. The hook ends with this task."""
+        """Return the object that the hook printed; an empty one if it failed."""
+        with suppress(ValueError, RecursionError):
+            said = json.loads(await self.read_output(event, sent) or b"")
+            if isinstance(said, dict):
+                return said
+        return {}
+
+    async def read_output(self, event: str, sent: bytes) -> bytes | None:
+        """Return what the hook printed; None if it failed. The hook ends with this task."""
         process = await asyncio.create_subprocess_exec(
             *self._start, "--event", event, *self._options, stdin=PIPE, stdout=PIPE, start_new_session=True
         )
         try:
             output, _ = await asyncio.wait_for(process.communicate(sent), self._limit_s)
         except (TimeoutError, OSError):
-            return {}
+            return None
         finally:
             await asyncio.shield(_end_hook(process))
-        with suppress(ValueError, RecursionError):
-            said = json.loads(output) if process.returncode == 0 else None
-            if isinstance(said, dict):
-                return said
-        return {}
+        return output if process.returncode == 0 else None
 
 
 async def _end_hook(process: Process) -> None:

@@ -277,11 +277,19 @@ def test_gemini_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: Script
 
 
 def run_claude(
-    gated: GatedHost, model: ScriptedModel, *arguments: str, policy: str | None = None
+    gated: GatedHost,
+    model: ScriptedModel,
+    *arguments: str,
+    policy: str | None = None,
+    settings: Any = None,
+    **extra: str,
 ) -> RealHost:
     """Claude Code, run once."""
     host = RealHost(gated, model, "claude-code", policy)
+    if settings is not None:
+        (gated.home / ".claude" / "settings.json").write_text(json.dumps(settings))
     env = {
+        **extra,
         "ANTHROPIC_BASE_URL": model.url,
         "ANTHROPIC_API_KEY": "x",
         "DISABLE_AUTOUPDATER": "1",
@@ -340,6 +348,21 @@ def test_claude_code_asks_through_the_permission_tool(gated: GatedHost, model: S
         gated.answer(action=decision, **{"decision.1": decision})
         host.end()
         assert host.made.exists() == is_made
+
+
+def test_claude_code_asks_a_person_over_http(gated: GatedHost, model: ScriptedModel) -> None:
+    gated.allow('[[ask]]\ntool = "Bash"')
+    settings = gated.serve_hooks("a-secret")
+    for decision, is_made in (("", False), ("reject", False), ("approve", True)):
+        model.say("Bash", command="touch made.txt", description="x")
+        token = "a-secret" if decision else "wrong"
+        options = ("--dangerously-skip-permissions",)
+        host = run_claude(gated, model, *options, settings=settings, PLACET_GATE_TOKEN=token)
+        if decision:
+            gated.answer(action=decision, **{"decision.1": decision})
+        host.end()
+        assert host.made.exists() == is_made
+        assert decision or "another token" in model.read_results()
 
 
 def test_claude_code_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: ScriptedModel) -> None:
