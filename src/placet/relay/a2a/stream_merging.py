@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from itertools import groupby
 from typing import Any
 
 from placet.relay.a2a.dialects import Dialect, Operation
@@ -12,6 +13,7 @@ from placet.relay.a2a.reply import A2AReply, check_reply
 ARTIFACT_ID = ("artifactId", "artifact_id")
 PLAIN_ARTIFACT_FIELDS = frozenset({*ARTIFACT_ID, "parts"})
 """The fields that most artifact chunks have."""
+PLAIN_TEXT_FIELDS = frozenset({"kind", "text"})
 
 
 def merge_events(replies: Iterable[A2AReply], rpc_id: RpcId = None) -> A2AReply | None:
@@ -111,6 +113,8 @@ class _StreamMerger:
         if task is None or last is None:
             return last
         if self._artifacts is not None:
+            for parts in self._copied_parts.values():
+                parts[:] = _join_text_parts(parts)
             task = task | {"artifacts": self._artifacts}
         document = build_task_reply(task, "send", last.dialect, rpc_id)
         return A2AReply(dialect=last.dialect, operation="send", document=document, forwarded=self._forwarded)
@@ -144,6 +148,23 @@ class _StreamMerger:
         if isinstance(more, list):
             parts += more
         return parts
+
+
+def _join_text_parts(parts: list[Any]) -> list[Any]:
+    """Return the parts with adjacent text parts as one, because an agent may send each word as a part."""
+    joined: list[Any] = []
+    for is_plain, group in groupby(parts, _is_plain_text):
+        several = list(group)
+        if is_plain and len(several) > 1:
+            joined.append(several[0] | {"text": "".join(one["text"] for one in several)})
+        else:
+            joined += several
+    return joined
+
+
+def _is_plain_text(part: Any) -> bool:
+    """Whether a part is a text and nothing else, so without metadata."""
+    return isinstance(part, dict) and isinstance(part.get("text"), str) and PLAIN_TEXT_FIELDS.issuperset(part)
 
 
 def _start_task(reply: A2AReply) -> Json:
