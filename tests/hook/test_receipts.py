@@ -131,6 +131,18 @@ def test_reviews_that_are_down_delay_nothing_and_get_the_receipts_later(tmp_path
     saver.close()
 
 
+def test_what_could_not_be_sent_is_sent_after_the_next_receipt() -> None:
+    """A function, or a client of MCP, has no threads to resume."""
+    reviews = DecidedReviews(a="approve")
+    approver = Approver(HumanInTheLoopHook({"*": True}), saver=MemorySaver(), reviews=reviews)
+    for key, is_down in (("k", True), ("l", False)):
+        reviews.is_down = is_down
+        assert isinstance(approver.ask(key, PAY), Run)
+        approver.finish(key, PAY, "paid")
+        assert approver.gate.outbox.wait_until_sent(WAIT_S)
+    assert reviews.reported == [("a", "ran"), ("a", "ran")]
+
+
 def test_another_agents_receipts_are_left_to_it(tmp_path: Path) -> None:
     reviews, others = DecidedReviews(a="approve"), DecidedReviews()
     reviews.is_down = True

@@ -1,8 +1,8 @@
 """Execution receipts: agents report what became of approved calls, at least once.
 
 A receipt is stored in the agent's saver before the call's result is, and sent in the background. It is
-deleted when the case has it. What could not be sent is sent when threads are resumed, in any process with
-that saver. No failure here reaches a tool or the agent.
+deleted when the case has it. What could not be sent is sent after the next receipt that can be, and when
+threads are resumed, in any process with that saver. No failure here reaches a tool or the agent.
 """
 
 import atexit
@@ -55,7 +55,9 @@ class ReceiptOutbox:
         self._clock = clock
         self._workers = Workers()
         self._tasks: set[Task[None]] = set()
-        self._sending = 0
+        self._sending: list[str] = []
+        self._may_have_left = True
+        """Whether earlier attempts or dead processes may have left entries."""
         self._is_idle = threading.Condition()
         _outboxes.add(self)
 
@@ -99,31 +101,31 @@ class ReceiptOutbox:
     def send_later(self, entry: Checkpoint) -> None:
         """Send an entry in the background: on the caller's event loop if the reviews are async."""
         with self._is_idle:
-            self._sending += 1
+            self._sending.append(entry.thread_id)
         if not inspect.iscoroutinefunction(self._report):
-            self._workers.begin(partial(self._send, entry), self._end_sending)
+            self._workers.begin(partial(self._send_with_stored, entry), partial(self._end_sending, entry))
         elif (loop := find_waiting_loop()) is not None:
             loop.call_soon_threadsafe(self._start_task, entry)
         else:
-            self._end_sending()  # no loop: it is sent when threads are resumed
+            self._end_sending(entry)  # no loop: it is sent when threads are resumed
 
     def _start_task(self, entry: Checkpoint) -> None:
         import asyncio
 
-        task = asyncio.get_running_loop().create_task(self._asend(entry))
+        task = asyncio.get_running_loop().create_task(self._asend_with_stored(entry))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(self._end_sending)
+        task.add_done_callback(partial(self._end_sending, entry))
 
-    def _end_sending(self, *_: object) -> None:
+    def _end_sending(self, entry: Checkpoint, *_: object) -> None:
         with self._is_idle:
-            self._sending -= 1
+            self._sending.remove(entry.thread_id)
             self._is_idle.notify_all()
 
     def wait_until_sent(self, at_most: float) -> bool:
         """Return whether everything that is being sent ended within this many seconds."""
         with self._is_idle:
-            return self._is_idle.wait_for(lambda: self._sending == 0, at_most)
+            return self._is_idle.wait_for(lambda: not self._sending, at_most)
 
     def send_stored(self) -> None:
         """Send what earlier attempts and dead processes left."""
@@ -135,15 +137,29 @@ class ReceiptOutbox:
         for entry in await self._workers.run(lambda: list(self._list_stored())):
             await self._asend(entry)
 
+    def _send_with_stored(self, entry: Checkpoint) -> None:
+        if self._send(entry) and self._may_have_left:
+            self._may_have_left = False
+            self.send_stored()
+
+    async def _asend_with_stored(self, entry: Checkpoint) -> None:
+        if await self._asend(entry) and self._may_have_left:
+            self._may_have_left = False
+            await self.asend_stored()
+
     def _list_stored(self) -> Iterator[Checkpoint]:
+        """Yield the entries of this agent's name that nobody in this process is sending."""
         if self._report is None:
             return
         for thread_id in self._saver.list_threads("running"):
-            saved = self._saver.get(thread_id) if thread_id.startswith(RECEIPTS) else None
+            with self._is_idle:
+                is_left = thread_id.startswith(RECEIPTS) and thread_id not in self._sending
+            saved = self._saver.get(thread_id) if is_left else None
             if saved is not None and saved.checkpoint.agent == self._name:
                 yield saved.checkpoint
 
-    def _send(self, entry: Checkpoint) -> None:
+    def _send(self, entry: Checkpoint) -> bool:
+        """Return whether the case has the entry."""
         try:
             sent = self._call_report(entry)
             if inspect.isawaitable(sent):
@@ -152,16 +168,25 @@ class ReceiptOutbox:
                 wait_for_value(sent)
             self._saver.unsynced.release(entry.thread_id)
         except Exception as error:
-            _log_failure(entry, error)
+            return self._log_failure(entry, error)
+        return True
 
-    async def _asend(self, entry: Checkpoint) -> None:
+    async def _asend(self, entry: Checkpoint) -> bool:
+        """Async version of `_send`."""
         try:
             sent = await self._workers.run(partial(self._call_report, entry))
             if inspect.isawaitable(sent):
                 await sent
             await self._workers.run(partial(self._saver.unsynced.release, entry.thread_id))
         except Exception as error:
-            _log_failure(entry, error)
+            return self._log_failure(entry, error)
+        return True
+
+    def _log_failure(self, entry: Checkpoint, error: Exception) -> bool:
+        self._may_have_left = True
+        case_id = (entry.case or {}).get("case_id")
+        logger.info("receipt_not_sent case=%s state=stored error=%s", case_id, error)
+        return False
 
     def _call_report(self, entry: Checkpoint) -> Any:
         return None if self._report is None else self._report(entry.case, entry.messages)
@@ -170,11 +195,6 @@ class ReceiptOutbox:
 def is_receipt_entry(thread_id: str) -> bool:
     """Return whether a saver's thread is none, but holds receipts that were not sent yet."""
     return thread_id.startswith(RECEIPTS)
-
-
-def _log_failure(entry: Checkpoint, error: Exception) -> None:
-    case_id = (entry.case or {}).get("case_id")
-    logger.info("receipt_not_sent case=%s state=stored error=%s", case_id, error)
 
 
 @atexit.register
