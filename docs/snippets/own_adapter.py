@@ -105,7 +105,9 @@ class LittleApproval:
     def resume(
         self, agent: LittleFramework, thread_id: str, feedback: Feedback | None = None
     ) -> str | InterruptionMetadata:
-        self.approver.answer(name_turn(thread_id, agent.load(thread_id))[0], feedback)
+        key, turn = name_turn(thread_id, agent.load(thread_id))
+        if feedback is not None or self.approver.waiting(key) or not turn:
+            self.approver.answer(key, feedback)
         return self.run(agent, thread_id)
 
     def run(self, agent: LittleFramework, thread_id: str, *new: Message) -> str | InterruptionMetadata:

@@ -19,7 +19,7 @@ from agent_framework import (
 )
 
 from placet import PlacetClient
-from placet.hook import HumanInTheLoopHook, ServerReviews, SqliteSaver
+from placet.hook import HumanInTheLoopHook, ServerReviews, SqliteSaver, aresume_as_decided
 from placet.hook.frameworks.agent_framework import AgentFrameworkApproval
 
 
@@ -47,22 +47,21 @@ client = PlacetClient(os.environ["PLACET_SERVER"], os.environ["PLACET_KEY"])
 hook = HumanInTheLoopHook({"refund": "Refunds need approval"})
 approval = AgentFrameworkApproval(hook, saver=SqliteSaver("approvals.db"), reviews=ServerReviews(client))
 agent = Agent(client=ScriptedClient(), name="support", tools=[refund], middleware=approval.middleware)
-file = Path("order-17.json")
 
 
 def save(session: AgentSession) -> None:
     """Store the session, wherever you keep sessions."""
-    file.write_text(json.dumps(session.to_dict()))
+    Path(f"{session.session_id}.json").write_text(json.dumps(session.to_dict()))
 
 
-def load() -> AgentSession:
+def load(session_id: str) -> AgentSession:
     """Return the stored session."""
-    return AgentSession.from_dict(json.loads(file.read_text()))
+    return AgentSession.from_dict(json.loads(Path(f"{session_id}.json").read_text()))
 
 
 async def ask() -> Any:
     """Send a message; return the calls that wait."""
-    session = AgentSession()
+    session = AgentSession(session_id="order-17")
     await agent.run("Pay order 17 back.", session=session)
     save(session)
     stopped = approval.waiting(session)
@@ -73,10 +72,16 @@ async def ask() -> Any:
 
 async def take_up(feedback: Any = None) -> None:
     """Continue the session if its calls are decided, in any process."""
-    session = load()
+    session = load("order-17")
     response = await approval.resume(agent, session, feedback)
     save(session)
     print("still waiting" if response is None else response.text)
+
+
+async def follow() -> None:
+    """Continue every session as soon as its calls are decided, until none waits."""
+    async for session_id, outcome in aresume_as_decided(approval.threads_of(agent, load, save)):
+        print(session_id, outcome)
 
 
 stopped = asyncio.run(ask())

@@ -12,7 +12,13 @@ from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
 from placet import PlacetClient
-from placet.hook import HumanInTheLoopHook, InterruptionMetadata, ServerReviews, SqliteSaver
+from placet.hook import (
+    HumanInTheLoopHook,
+    InterruptionMetadata,
+    ServerReviews,
+    SqliteSaver,
+    aresume_as_decided,
+)
 from placet.hook.frameworks.google_adk import ApprovalPlugin
 
 
@@ -65,6 +71,12 @@ async def take_up(feedback: InterruptionMetadata | None = None) -> None:
     """Continue the session if its calls are decided, in any process."""
     async for event in approval.resume(runner, user_id="kim", session_id="17", feedback=feedback):
         print(event.author, event.content)
+
+
+async def follow() -> None:
+    """Continue every session as soon as its calls are decided, until none waits."""
+    async for session, outcome in aresume_as_decided(approval.threads_of(runner)):
+        print(session, outcome)
 
 
 stopped = asyncio.run(ask())

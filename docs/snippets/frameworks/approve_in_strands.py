@@ -10,7 +10,7 @@ from strands.models import Model
 from strands.session.file_session_manager import FileSessionManager
 
 from placet import PlacetClient
-from placet.hook import HumanInTheLoopHook, ServerReviews, SqliteSaver
+from placet.hook import HumanInTheLoopHook, ServerReviews, SqliteSaver, resume_as_decided
 from placet.hook.frameworks.strands import StrandsApproval
 
 
@@ -56,6 +56,12 @@ def build_agent(session_id: str) -> Agent:
     return Agent(
         agent_id="support", model=model, tools=[refund], session_manager=sessions, plugins=[approval]
     )
+
+
+def follow() -> None:
+    """Continue every session as soon as its calls are decided, until none waits."""
+    for session_id, result in resume_as_decided(approval.threads_of(build_agent)):
+        print(session_id, result)
 
 
 agent = build_agent("order-17")

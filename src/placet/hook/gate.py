@@ -447,6 +447,18 @@ class Gate(BlockingCaller):
             self._driver.withdraw(saved.checkpoint.case, NO_LONGER_NEEDED)
         self.release(key)
 
+    def abandon_lost(self, key: str) -> None:
+        """Abandon a turn that the framework has lost, if it was stopped longer ago than a lease lasts.
+
+        The framework will not make these calls again, so the case must not go on waiting for a decision.
+        """
+        saved = self._cache.find(key)
+        stopped = None if saved is None else saved.checkpoint.interruption
+        if saved is None or stopped is None or self._clock() - stopped.created_at < self._lease_for:
+            return
+        if turns.has_unclaimed_calls(saved.checkpoint):
+            self.abandon(key)
+
     def undo_begin(self, key: str, call_id: str) -> None:
         """Return a started call to the waiting state; it is started again when it continues."""
         while True:

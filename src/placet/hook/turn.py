@@ -260,6 +260,16 @@ def end_unclaimed_calls(thread: Checkpoint) -> Checkpoint:
     return replace(thread, ends={**thread.ends, **ends}) if ends else thread
 
 
+def has_unclaimed_calls(thread: Checkpoint) -> bool:
+    """Return whether a call of the turn waits, or may run and was never started."""
+    stopped = require_interruption(thread)
+    ids = (
+        *(each.id for each in stopped.tool_feedbacks),
+        *(call.id for call in stopped.tools_automatically_approved),
+    )
+    return any(find_call_state(thread, call_id) in (_W, _A) for call_id in ids)
+
+
 def find_new_ends(before: Checkpoint, after: Checkpoint) -> dict[str, ExecutionOutcome]:
     """Return what became of the approved calls that ended between two checkpoints of a turn with a case."""
     ends = {}

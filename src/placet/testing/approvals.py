@@ -6,23 +6,24 @@ import os
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from placet.errors import HookError
 from placet.hook import HumanInTheLoopHook, InterruptionMetadata, ToolCall, ToolConfig
 from placet.hook.answer_validation import Feedback
+from placet.hook.thread_resumption import ResumableAgent
+from placet.testing.file_reviews import FileReviews
+from placet.testing.steps import Disturbance, SteppingSaver, add_step
+from placet.testing.waiting import WAIT_LIMIT_S, wait_until
 
 Clock = Callable[[], datetime]
 RUNS, HOLD, FLIPPED = "runs.jsonl", "hold", "flipped"
 LAST_WORDS = "done"
 CHILD_LIMIT_S = 60.0
-HOLD_LIMIT_S = 60.0
-POLL_INTERVAL_S = 0.005
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,18 +37,27 @@ class Scene:
     turns: tuple[tuple[ToolCall, ...], ...]
     policy: str = "usual"
     """A name in `POLICIES`."""
+    has_cases: bool = False
+    """Whether each stopped turn opens a case in the harness's `reviews`."""
+    by_child: bool = False
+    """Whether a child agent makes the calls; the agent itself calls it once, as its tool or helper."""
 
     def to_json(self) -> str:
         """Return the scene as JSON, for another process."""
         turns = [[call.to_dict() for call in turn] for turn in self.turns]
-        return json.dumps({"turns": turns, "policy": self.policy})
+        return json.dumps({**asdict(self), "turns": turns})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the scene from the JSON of `to_json`."""
         fields = json.loads(text)
-        turns = tuple(tuple(ToolCall(**call) for call in turn) for turn in fields["turns"])
-        return cls(turns=turns, policy=fields["policy"])
+        turns = tuple(tuple(ToolCall(**call) for call in turn) for turn in fields.pop("turns"))
+        return cls(turns=turns, **fields)
+
+
+def ask_helper(**arguments: Any) -> Scene:
+    """Return the scene of an agent that calls its child agent `helper`, with these arguments."""
+    return Scene(turns=((ToolCall(id="h1", name="helper", arguments=arguments),),))
 
 
 def usual(folder: Path) -> HumanInTheLoopHook:
@@ -123,33 +133,38 @@ def runs_in(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(name, arguments) for name, arguments in map(json.loads, lines)]
 
 
-def wait_until(holds: Callable[[], bool], limit_s: float = HOLD_LIMIT_S) -> None:
-    """Wait until the condition is true; raise TimeoutError after `limit_s` seconds."""
-    never = Event()
-    for _ in range(int(limit_s / POLL_INTERVAL_S)):
-        if holds():
-            return
-        never.wait(POLL_INTERVAL_S)
-    raise TimeoutError
-
-
 class Harness(ABC):
     """Drives one framework for the contract suite. A new harness on the same folder acts as a restart.
 
-    All stored data is in `folder`. The harness of an async framework wraps its calls in `asyncio.run`.
+    All stored data is in `folder`. Give the adapter the harness's `hook`, `saver`, `reviews` and `clock`,
+    and the framework its `tools`. The harness of an async framework wraps its calls in `asyncio.run`.
     """
 
     responds: ClassVar[bool] = True
     """Whether a reviewer can respond in place of the tool."""
     renames: ClassVar[bool] = True
     """Whether an edit can change the tool."""
+    children: ClassVar[Literal["wait", "are refused", "none"]] = "none"
+    """What becomes of a child agent's call that needs a review; or the framework has no child agents."""
+    decides_apart: ClassVar[bool] = False
+    """Whether each call waits and runs for itself, and one that needs no review does not wait at all."""
+    disturbances: ClassVar[Collection[Disturbance]] = ("kill", "fail")
+    """What is tried at every step. A framework that itself repeats failed calls is only killed."""
+    forks_after_use: ClassVar[bool] = True
+    """Whether a process that has used the framework can still be forked."""
+    is_async: ClassVar[bool] = False
+    """Whether `threads` are resumed on an event loop."""
+    resumes_anywhere: ClassVar[bool] = True
+    """Whether `resume` continues a thread wherever its process ended; otherwise some need a new message."""
 
     def __init__(self, folder: Path, scene: Scene, *, clock: Clock = lambda: datetime.now(UTC)) -> None:
         self.folder = folder
         self.scene = scene
         self.clock = clock
         self.hook = POLICIES[scene.policy](folder)
-        self.tools = Toolbox(folder).functions
+        self.tools = tuple(map(add_step, Toolbox(folder).functions))
+        self.saver = SteppingSaver(folder / "approvals.db", clock=clock)
+        self.reviews = FileReviews(folder) if scene.has_cases else None
 
     @abstractmethod
     def start(self, thread_id: str) -> InterruptionMetadata | None:
@@ -165,11 +180,21 @@ class Harness(ABC):
 
     @abstractmethod
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        """Return the tool results that the model reads, in order: call id and text."""
+        """Return the tool results that the model reads, in order: call id and text, or none."""
+
+    def threads(self) -> ResumableAgent | None:
+        """Return the threads for `resume_pending`; None if the agent waits, or makes its calls again."""
+        return None
+
+    def send_receipts(self) -> None:
+        """Send what earlier processes could not report, and wait until everything is sent."""
+        if (threads := self.threads()) is not None:
+            threads.outbox.send_stored()
+            threads.outbox.wait_until_sent(WAIT_LIMIT_S)
 
     def close(self) -> None:
         """Release the harness's resources."""
-        return
+        self.saver.close()
 
 
 def resume_elsewhere(

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import aiosqlite
 from langchain.agents import create_agent
@@ -19,10 +19,9 @@ from pydantic import Field
 from placet.hook import InterruptionMetadata
 from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.langchain import ApprovalMiddleware, aresume, interruption_of, resume
-from placet.hook.savers.sqlite import SqliteSaver
-from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.frameworks.killable_agent import KillableHarness, Stands
-from tests.hook.killable_process import FATE, LIFE_LIMIT_S, MortalSaver
+from placet.hook.thread_resumption import AgentThreads
+from placet.testing.approvals import LAST_WORDS, Harness, Scene, ask_helper
+from placet.testing.steps import LOCK_TIMEOUT, STEPS
 
 GO = {"messages": [{"role": "user", "content": "go"}]}
 
@@ -59,24 +58,57 @@ def list_results(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
     return [(each.tool_call_id, each.text) for each in messages if isinstance(each, ToolMessage)]
 
 
+class SteppingGraphFile(GraphFile):
+    """Everything that LangGraph stores is a step; on a slow machine it waits longer for its turn."""
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, conn_string: str) -> Iterator["SteppingGraphFile"]:
+        limit_s = LOCK_TIMEOUT.total_seconds()
+        with closing(sqlite3.connect(conn_string, limit_s, check_same_thread=False)) as connection:
+            yield cls(connection)
+
+    def put(self, *args: Any, **named: Any) -> Any:
+        STEPS.take()
+        return super().put(*args, **named)
+
+    def put_writes(self, *args: Any, **named: Any) -> None:
+        STEPS.take()
+        super().put_writes(*args, **named)
+
+
 class LangChainHarness(Harness):
     """`invoke`, `stream` and `resume`."""
 
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
-    graph_file_type: ClassVar[type[GraphFile]] = GraphFile
+    children = "wait"
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.saver = self.saver_type(self.folder / "approvals.db", clock=self.clock)
         self.model = ScriptedModel(scene=self.scene)
         # Not in the threads of a test: made in two at once, one may see a warning of pydantic's.
         self.made_tools = [tool(each) for each in self.tools]
-        self._file = self.graph_file_type.from_conn_string(str(self.folder / "graph.db"))
+        self._file = SteppingGraphFile.from_conn_string(str(self.folder / "graph.db"))
         self.agent = self.make_agent(self._file.__enter__())
 
     def make_agent(self, checkpointer: Any) -> Any:
-        approval = ApprovalMiddleware(self.hook, saver=self.saver, clock=self.clock)
-        return create_agent(self.model, self.made_tools, middleware=[approval], checkpointer=checkpointer)
+        self.approval = self.make_approval()
+        if not self.scene.by_child:
+            return self.create(self.model, self.made_tools, checkpointer)
+        child = self.create(self.model, self.made_tools, None)
+
+        @tool
+        def helper(task: str) -> str:
+            """Help."""
+            return str(child.invoke(GO)["messages"][-1].text)
+
+        asking = ScriptedModel(scene=ask_helper(task="clean up"))
+        return self.create(asking, [helper, *self.made_tools], checkpointer)
+
+    def make_approval(self) -> ApprovalMiddleware[Any]:
+        return ApprovalMiddleware(self.hook, saver=self.saver, reviews=self.reviews, clock=self.clock)
+
+    def create(self, model: BaseChatModel, tools: Sequence[Any], checkpointer: Any) -> Any:
+        return create_agent(model, tools, middleware=[self.approval], checkpointer=checkpointer)
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         return interruption_of(self.agent.invoke(GO, thread_config(thread_id)))
@@ -89,11 +121,14 @@ class LangChainHarness(Harness):
         return [stopped for chunk in chunks if (stopped := interruption_of(chunk)) is not None]
 
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        return list_results(self.agent.get_state(thread_config(thread_id)).values["messages"])
+        return list_results(self.agent.get_state(thread_config(thread_id)).values.get("messages", ()))
+
+    def threads(self) -> AgentThreads:
+        return self.approval.threads_of(self.agent)
 
     def close(self) -> None:
         self._file.__exit__(None, None, None)
-        self.saver.close()
+        super().close()
 
 
 class AsyncLangChainHarness(LangChainHarness):
@@ -118,34 +153,3 @@ class AsyncLangChainHarness(LangChainHarness):
     async def _on(self, use: Any) -> InterruptionMetadata | None:
         async with aiosqlite.connect(self.folder / "graph.db") as connection:
             return interruption_of(await use(self.make_agent(AsyncGraphFile(connection))))
-
-
-class MortalGraphFile(GraphFile):
-    """Before everything that LangGraph keeps is a step; on a slow machine it waits longer for its turn."""
-
-    @classmethod
-    @contextmanager
-    def from_conn_string(cls, conn_string: str) -> Iterator["MortalGraphFile"]:
-        with closing(sqlite3.connect(conn_string, LIFE_LIMIT_S, check_same_thread=False)) as connection:
-            yield cls(connection)
-
-    def put(self, *args: Any, **named: Any) -> Any:
-        FATE.step()
-        return super().put(*args, **named)
-
-    def put_writes(self, *args: Any, **named: Any) -> None:
-        FATE.step()
-        super().put_writes(*args, **named)
-
-
-class KillableLangChain(LangChainHarness, KillableHarness):
-    """May be killed."""
-
-    saver_type = MortalSaver
-    graph_file_type = MortalGraphFile
-
-    def read_state(self, thread_id: str) -> Stands:
-        snapshot = self.agent.get_state(thread_config(thread_id))
-        if snapshot.created_at is None:
-            return "new"
-        return interruption_of(snapshot) or ("cut off" if snapshot.tasks else "over")

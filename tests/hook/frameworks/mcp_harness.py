@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from mcp import Client
@@ -22,11 +22,11 @@ from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.call_identity import CALL_META, THREAD_META
 from placet.hook.frameworks.mcp.results import HELD_META, WAITING_META
 from placet.hook.frameworks.mcp.upstream import McpUpstream
-from placet.hook.savers.sqlite import SqliteSaver
-from placet.testing.approvals import Harness, Scene
-from tests.hook.frameworks.killable_agent import KillableHarness, Stands
-from tests.hook.killable_process import FATE, MortalSaver
+from placet.hook.gate import Gate
+from placet.testing.approvals import Harness
+from placet.testing.steps import STEPS
 
+AGENT = "assistant"
 T = TypeVar("T")
 
 
@@ -37,11 +37,7 @@ def text_of(result: CallToolResult) -> str:
 class McpHarness(Harness):
     """A new connection for each message: the gate and the server behind it are new ones, too."""
 
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
-
-    def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
-        super().__init__(folder, scene, **named)
-        self.saver = self.saver_type(folder / "gate.db", clock=self.clock)
+    decides_apart = True
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         if self._path(thread_id).exists():
@@ -68,15 +64,18 @@ class McpHarness(Harness):
         order = [call.id for turn in self.scene.turns for call in turn]
         return [(call_id, kept["results"][call_id]) for call_id in order if call_id in kept["results"]]
 
-    def close(self) -> None:
-        self.saver.close()
+    def send_receipts(self) -> None:
+        gate = Gate([self.hook], self.saver, agent=AGENT, reviews=self.reviews, clock=self.clock)
+        gate.outbox.send_stored()
 
     def read_thread(self, thread_id: str) -> dict[str, Any]:
         """The agent's own memory of its thread."""
-        return dict(json.loads(self._path(thread_id).read_text()))
+        path = self._path(thread_id)
+        return dict(json.loads(path.read_text())) if path.exists() else {"results": {}}
 
     def keep(self, thread_id: str, kept: dict[str, Any]) -> None:
         """The whole of it or nothing is there when it is read."""
+        STEPS.take()
         new = self._path(thread_id).with_suffix(f".{uuid4().hex}")
         new.write_text(json.dumps(kept))
         new.replace(self._path(thread_id))
@@ -87,7 +86,8 @@ class McpHarness(Harness):
         for tool in self.tools:
             behind.add_tool(tool)
         async with McpUpstream(lambda: behind) as upstream:
-            proxy = ApprovalProxy(upstream, self.hook, saver=self.saver, wait_for=0, clock=self.clock)
+            options: Any = {"reviews": self.reviews, "wait_for": 0, "clock": self.clock}
+            proxy = ApprovalProxy(upstream, self.hook, saver=self.saver, agent=AGENT, **options)
             async with Client(await proxy.server(), mode="legacy") as client:
                 yield proxy, client, upstream
 
@@ -188,29 +188,6 @@ class McpHarness(Harness):
 
     def _path(self, thread_id: str) -> Path:
         return self.folder / f"{sha256(thread_id.encode()).hexdigest()}.json"
-
-
-class KillableMcp(McpHarness, KillableHarness):
-    """May be killed."""
-
-    saver_type = MortalSaver
-    calls_apart = True
-
-    def keep(self, thread_id: str, kept: dict[str, Any]) -> None:
-        FATE.step()
-        super().keep(thread_id, kept)
-
-    def read_state(self, thread_id: str) -> Stands:
-        if not self._path(thread_id).exists():
-            return "new"
-        kept = self.read_thread(thread_id)
-        if kept["turn"] == len(self.scene.turns):
-            return "over"
-        return run(self._shown(kept)) or "cut off"
-
-    async def _shown(self, kept: dict[str, Any]) -> InterruptionMetadata | None:
-        async with self._connected() as (proxy, _, _):
-            return self._waiting(proxy, kept)
 
 
 def parse_verdict(call: Any) -> Verdict:

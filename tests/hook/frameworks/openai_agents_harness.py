@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
@@ -11,10 +11,8 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from placet.hook import InterruptionMetadata
 from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.openai_agents import OpenAIAgentsApproval
-from placet.hook.savers.sqlite import SqliteSaver
-from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.frameworks.killable_agent import KillableHarness, Stands
-from tests.hook.killable_process import MortalSaver
+from placet.hook.thread_resumption import AgentThreads
+from placet.testing.approvals import LAST_WORDS, Harness, Scene, ask_helper
 
 QUIET = RunConfig(tracing_disabled=True)
 
@@ -44,14 +42,21 @@ class ScriptedSdkModel(Model):
 
 
 class OpenAIAgents(Harness):
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    is_async = True
+    children = "wait"
 
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
-        self.approval = OpenAIAgentsApproval(self.hook, saver=self.saver, clock=self.clock)
-        tools = self.approval.gate_tools([function_tool(tool) for tool in self.tools])
-        self.agent = Agent(name="assistant", model=ScriptedSdkModel(scene), tools=tools)
+        options: Any = {"saver": self.saver, "reviews": self.reviews, "clock": self.clock}
+        self.approval = OpenAIAgentsApproval(self.hook, **options)
+        tools: Any = [function_tool(tool) for tool in self.tools]
+        self.agent = self.build_agent(scene, tools)
+        if scene.by_child:
+            helper = self.agent.as_tool("helper", "Helps.", run_config=QUIET)
+            self.agent = self.build_agent(ask_helper(input="clean up"), [helper, *tools])
+
+    def build_agent(self, scene: Scene, tools: Sequence[Any]) -> Agent[Any]:
+        return Agent(name="assistant", model=ScriptedSdkModel(scene), tools=self.approval.gate_tools(tools))
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         running = self.approval.run(self.agent, "Do it.", thread_id=thread_id, run_config=QUIET)
@@ -74,19 +79,8 @@ class OpenAIAgents(Harness):
             if item.get("type") == "function_call_output"
         ]
 
-    def close(self) -> None:
-        self.saver.close()
-
-
-class KillableOpenAIAgents(OpenAIAgents, KillableHarness):
-    """May be killed."""
-
-    saver_type = MortalSaver
-
-    def read_state(self, thread_id: str) -> Stands:
-        if self.approval.threads.state(thread_id) is None:
-            return "new"
-        return self.approval.waiting(thread_id) or "over"
+    def threads(self) -> AgentThreads:
+        return self.approval.threads_of(self.agent, run_config=QUIET)
 
 
 def _stopped(outcome: Any) -> InterruptionMetadata | None:

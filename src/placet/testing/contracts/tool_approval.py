@@ -1,5 +1,7 @@
 """The contract suites of the adapters for agent frameworks."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -11,8 +13,10 @@ from typing import Any, ClassVar
 import pytest
 
 from placet.errors import AlreadyDecided, HookError, InvalidFeedback
-from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
+from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall, aresume_as_decided, resume_as_decided
 from placet.hook.answer_validation import Feedback
+from placet.hook.result_texts import OUTCOME_UNKNOWN
+from placet.hook.thread_resumption import ResumableAgent
 from placet.testing.approvals import (
     FLIPPED,
     HOLD,
@@ -21,23 +25,43 @@ from placet.testing.approvals import (
     outcome_of,
     resume_elsewhere,
     runs_in,
-    wait_until,
 )
 from placet.testing.clock import FakeClock
+from placet.testing.disturbances import (
+    ANSWERS,
+    CALLS,
+    EDITED,
+    LIMIT_S,
+    RACERS,
+    REASON,
+    DisturbedRuns,
+    disturb,
+)
+from placet.testing.memory_folder import make_memory_folder
+from placet.testing.waiting import WAIT_LIMIT_S, wait_until
 
-WRITE = ToolCall(id="c0", name="write_file", arguments={"path": "a.txt", "text": "hello"})
-SQL = ToolCall(id="c1", name="execute_sql", arguments={"query": "DELETE FROM records"})
-MAIL = ToolCall(id="c2", name="send_email", arguments={"to": "all@example.com"})
-READ = ToolCall(id="c3", name="read_data", arguments={})
+WRITE, SQL, READ, MAIL = CALLS
 LATER = ToolCall(id="c4", name="execute_sql", arguments={"query": "VACUUM"})
 ONE = Scene(turns=((SQL,),))
 BATCH = Scene(turns=((WRITE, SQL, MAIL, READ),))
 TWICE = Scene(turns=((SQL,), (LATER,)))
+CHILD = Scene(turns=((SQL,),), by_child=True)
+CASE = Scene(turns=((SQL,),), has_cases=True)
 HOSTILE = (
     "'; DROP TABLE x; -- </script><img onerror=1> {{7*7}} \u202e\u0000\x1b[31m \U0001f468\u200d\U0001f469"
 )
 RAN_SQL = ("execute_sql", SQL.arguments)
 WROTE = ("write_file", WRITE.arguments)
+RESULTS = {
+    "c0": "wrote a.txt",
+    "c1": "rows of SELECT 1",
+    "c2": "sent to all@example.com",
+    "c3": "the data",
+}
+"""What the model reads of each call of `disturb` that ran as it was decided."""
+TOOLS = {call.id: call.name for call in CALLS}
+REVIEWED = [*ANSWERS, "c2"]
+"""The calls that are decided, in that order."""
 
 Make = Callable[..., Harness]
 
@@ -51,6 +75,17 @@ def require_interruption(stopped: InterruptionMetadata | None) -> InterruptionMe
 def list_waiting_tools(stopped: InterruptionMetadata | None) -> list[str]:
     """Return the names of the tools whose calls wait for a decision."""
     return [feedback.name for feedback in require_interruption(stopped).undecided]
+
+
+def follow_cases(threads: ResumableAgent, *, is_async: bool) -> list[str]:
+    """Resume each thread as soon as its case is decided; return the threads that were resumed."""
+
+    async def follow() -> list[str]:
+        return [name async for name, _ in aresume_as_decided(threads, timeout=WAIT_LIMIT_S)]
+
+    if is_async:
+        return asyncio.run(follow())
+    return [name for name, _ in resume_as_decided(threads, timeout=WAIT_LIMIT_S)]
 
 
 class InOneProcessContract:
@@ -396,3 +431,127 @@ class ToolApprovalContract(InOneProcessContract):
         ran = sorted(runs_in(tmp_path), key=str)
         assert ran == [("execute_sql", edit["arguments"]), ("read_data", {}), WROTE]
         assert [call_id for call_id, _ in make(BATCH).read_tool_results("t")] == ["c0", "c1", "c2", "c3"]
+
+    def test_a_thread_continues_as_soon_as_its_case_is_decided(self, make: Make, tmp_path: Path) -> None:
+        mine = make(CASE)
+        stopped = require_interruption(mine.start("t"))
+        assert stopped.case is not None
+        assert mine.reviews is not None
+        threads = mine.threads()
+        assert runs_in(tmp_path) == []
+        if threads is None:
+            mine.reviews.decide({"execute_sql": "approve"})
+            assert mine.resume("t", None) is None
+        else:
+            with ThreadPoolExecutor(1) as pool:
+                decided = pool.submit(mine.reviews.decide_when_followed, {"execute_sql": "approve"})
+                assert len(follow_cases(threads, is_async=mine.is_async)) == 1
+                decided.result(WAIT_LIMIT_S)
+        wait_until(lambda: runs_in(tmp_path) == [RAN_SQL])
+        assert mine.read_tool_results("t") == [("c1", "rows of DELETE FROM records")]
+        mine.send_receipts()
+        assert mine.reviews.read_receipts() == [("execute_sql", "ran")]
+
+    def test_a_call_of_a_child_agent_does_not_run_before_it_is_approved(
+        self, make: Make, tmp_path: Path
+    ) -> None:
+        if self.harness.children == "none":
+            return
+        mine = make(CHILD)
+        if self.harness.children == "are refused":
+            with suppress(Exception):
+                assert mine.start("t") is None
+            assert runs_in(tmp_path) == []
+            return
+        approved, refused = (require_interruption(mine.start(thread_id)) for thread_id in "tu")
+        assert list_waiting_tools(approved) == list_waiting_tools(refused) == ["execute_sql"]
+        with suppress(HookError):
+            assert list_waiting_tools(make(CHILD).resume("t", None)) == ["execute_sql"]
+        assert runs_in(tmp_path) == []
+        assert make(CHILD).resume("t", approved.edit_tool("execute_sql", EDITED)) is None
+        assert make(CHILD).resume("u", refused.reject_all()) is None
+        assert runs_in(tmp_path) == [("execute_sql", EDITED)]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def outcomes(cls) -> Iterator[DisturbedRuns]:
+        """Return what came of killing and failing the adapter at every step of pause, decide and resume."""
+        with make_memory_folder() as folder:
+            yield disturb(cls.harness, folder)
+
+    @pytest.mark.timeout(LIMIT_S + 20)
+    def test_every_write_and_both_sides_of_every_call_are_steps(self, outcomes: DisturbedRuns) -> None:
+        for by in self.harness.disturbances:
+            disturbed = outcomes.killed if by == "kill" else outcomes.failed
+            assert len(disturbed) > 10
+            assert all(each.is_disturbed for each in disturbed)
+        told = [dict(each.told) for each in outcomes.killed]
+        for call_id in REVIEWED:
+            texts = [each[call_id] for each in told if call_id in each]
+            assert any(REASON in text for text in texts), "some died before this was decided"
+            assert any(text.endswith(RESULTS[call_id]) for text in texts), "some died after this had run"
+        assert any(OUTCOME_UNKNOWN in each.values() for each in told), "some died while calls ran"
+
+    def test_a_stored_decision_survives_its_process(self, outcomes: DisturbedRuns) -> None:
+        for each in (*outcomes.killed, *outcomes.failed):
+            assert not set(each.acknowledged) & set(each.rejected), f"decided a second time: {each}"
+        for each in outcomes.killed:
+            for call_id in each.acknowledged:
+                was_started = dict(each.told).get(call_id) == OUTCOME_UNKNOWN
+                assert was_started or each.count_runs()[TOOLS[call_id]], f"lost a decision: {each}"
+
+    def test_no_disturbed_call_runs_twice(self, outcomes: DisturbedRuns) -> None:
+        for each in (*outcomes.killed, *outcomes.failed, outcomes.undisturbed, outcomes.race):
+            repeated = {name for name, times in each.count_runs().items() if times > 1}
+            if self.harness.decides_apart or each.is_lost:  # a call that needs no review may be made again
+                repeated.discard(READ.name)
+            assert not repeated, each
+
+    def test_only_decided_calls_run_however_a_process_ends(self, outcomes: DisturbedRuns) -> None:
+        for each in (*outcomes.killed, *outcomes.failed):
+            sent = REVIEWED[: len(each.acknowledged) + 1]  # the last one may have been stored, too
+            for call_id in REVIEWED:
+                may_run = call_id in sent and call_id not in each.rejected
+                assert may_run or not each.count_runs()[TOOLS[call_id]], each
+            assert [arguments for name, arguments in each.ran if name == SQL.name] in ([], [EDITED]), each
+
+    def test_the_model_reads_what_became_of_each_call(self, outcomes: DisturbedRuns) -> None:
+        for each in (*outcomes.killed, *outcomes.failed):
+            told = dict(each.told)
+            if self.harness.resumes_anywhere and not each.is_lost:
+                assert list(told) == [call.id for call in CALLS], each
+            for call_id, text in told.items():
+                if text.endswith(RESULTS[call_id]):
+                    assert each.count_runs()[TOOLS[call_id]], f"told of what never ran: {each}"
+                elif call_id not in each.rejected and each in outcomes.killed and not each.is_lost:
+                    assert text == OUTCOME_UNKNOWN, each
+
+    def test_every_approved_call_is_reported_however_a_process_ends(self, outcomes: DisturbedRuns) -> None:
+        for each in (*outcomes.killed, *outcomes.failed, outcomes.undisturbed):
+            first = dict(reversed(each.receipts))
+            assert READ.name not in first, "it was not reviewed"
+            for call_id in REVIEWED:
+                text, outcome = dict(each.told).get(call_id, REASON), first.get(TOOLS[call_id])
+                if call_id in each.rejected:
+                    assert outcome is None, each
+                elif text.endswith(RESULTS[call_id]):
+                    assert outcome == "ran", each
+                elif text == OUTCOME_UNKNOWN:
+                    assert outcome in ("ran", "failed"), each
+                if outcome == "ran":
+                    assert each.count_runs()[TOOLS[call_id]], f"reported, and never ran: {each}"
+
+    def test_undisturbed_every_decided_call_runs(self, outcomes: DisturbedRuns) -> None:
+        assert outcomes.undisturbed.acknowledged == REVIEWED
+        assert set(outcomes.undisturbed.count_runs()) == set(TOOLS.values())
+        told = dict(outcomes.undisturbed.told)
+        assert all(told[call_id].endswith(result) for call_id, result in RESULTS.items())
+
+    def test_of_many_processes_that_resume_a_thread_one_runs_its_calls(self, outcomes: DisturbedRuns) -> None:
+        told = dict(outcomes.race.told)
+        assert outcomes.race.count_runs() == Counter([WRITE.name, SQL.name, READ.name])
+        assert all(told[call_id].endswith(RESULTS[call_id]) for call_id in ("c0", "c1", "c3"))
+        if self.harness.decides_apart:
+            assert 1 <= outcomes.race.continued <= RACERS
+        else:
+            assert outcomes.race.continued == 1

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from agent_framework import (
     Agent,
@@ -20,11 +20,11 @@ from agent_framework import (
     tool,
 )
 
-from placet.hook import InterruptionMetadata, SqliteSaver
+from placet.hook import InterruptionMetadata
 from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.agent_framework import AgentFrameworkApproval
-from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.killable_process import MortalSaver, make_mortal
+from placet.hook.thread_resumption import AgentThreads
+from placet.testing.approvals import LAST_WORDS, Harness, Scene, ask_helper
 
 
 class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):  # type: ignore[misc,unused-ignore]
@@ -56,13 +56,19 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
 class AgentFrameworkHarness(Harness):
     """An agent with four tools and the middleware; its session is stored after each run."""
 
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    is_async = True
+    resumes_anywhere = False
+    children = "are refused"
 
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = self.saver_type(folder / "approvals.db", clock=self.clock)
-        self.approval = AgentFrameworkApproval(self.hook, saver=self.saver, clock=self.clock)
+        options: Any = {"saver": self.saver, "reviews": self.reviews, "clock": self.clock}
+        self.approval = AgentFrameworkApproval(self.hook, **options)
         self.agent = self.build_agent()
+        if scene.by_child:
+            helper = self.build_agent(name="helper").as_tool()
+            tools = [helper, *self.agent.default_options["tools"]]
+            self.agent = self.build_agent(tools=tools, scene=ask_helper(task="clean up"))
 
     def build_agent(self, **options: Any) -> Agent:
         client = ScriptedClient()
@@ -73,7 +79,9 @@ class AgentFrameworkHarness(Harness):
 
     def load(self, thread_id: str) -> AgentSession:
         path = self.folder / f"{thread_id.encode().hex()}.json"
-        return AgentSession.from_dict(json.loads(path.read_text())) if path.exists() else AgentSession()
+        if path.exists():
+            return AgentSession.from_dict(json.loads(path.read_text()))
+        return AgentSession(session_id=thread_id)
 
     def save(self, thread_id: str, session: AgentSession) -> None:
         new = self.folder / f"{thread_id.encode().hex()}.{id(session)}"
@@ -111,15 +119,7 @@ class AgentFrameworkHarness(Harness):
             (content.call_id, content.result) for content in contents if content.type == "function_result"
         ]
 
-    def close(self) -> None:
-        self.saver.close()
-
-
-class KillableAgentFramework(AgentFrameworkHarness):
-    """May be killed before each write of its saver and each run of a tool."""
-
-    saver_type = MortalSaver
-
-    def build_agent(self, **options: Any) -> Agent:
-        self.tools = tuple(map(make_mortal, self.tools))
-        return super().build_agent(**options)
+    def threads(self) -> AgentThreads:
+        return self.approval.threads_of(
+            self.agent, self.load, lambda session: self.save(session.session_id, session)
+        )

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from google.adk.agents import Agent
 from google.adk.apps import App
@@ -12,11 +12,11 @@ from google.adk.runners import Runner
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai import types
 
-from placet.hook import InterruptionMetadata, SqliteSaver
+from placet.hook import InterruptionMetadata, ToolCall
 from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.google_adk import ApprovalPlugin
+from placet.hook.thread_resumption import AgentThreads
 from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.killable_process import MortalSaver, make_mortal
 
 USER = "user"
 
@@ -47,17 +47,23 @@ def build_message(text: str) -> types.Content:
 class GoogleAdkHarness(Harness):
     """An agent of ADK with four tools, stopped by the plugin."""
 
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    is_async = True
+    resumes_anywhere = False
+    children = "wait"
 
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = self.saver_type(folder / "approvals.db", clock=self.clock)
-        self.plugin = ApprovalPlugin(self.hook, saver=self.saver, clock=self.clock)
-        self.agent = self.build_agent()
+        options: Any = {"saver": self.saver, "reviews": self.reviews, "clock": self.clock}
+        self.plugin = ApprovalPlugin(self.hook, **options)
+        self.agent = self.build_agent("worker", scene)
+        if scene.by_child:
+            hand_over = ToolCall(id="h1", name="transfer_to_agent", arguments={"agent_name": "helper"})
+            helper = self.build_agent("helper", scene)
+            self.agent = self.build_agent("worker", Scene(turns=((hand_over,),)), sub_agents=[helper])
 
-    def build_agent(self) -> Agent:
-        model = ScriptedModel(model="scripted", scene=self.scene)
-        return Agent(name="worker", model=model, tools=list(self.tools))
+    def build_agent(self, name: str, scene: Scene, **options: Any) -> Agent:
+        model = ScriptedModel(model="scripted", scene=scene)
+        return Agent(name=name, model=model, tools=list(self.tools), **options)
 
     def build_runner(self) -> Runner:
         sessions = SqliteSessionService(str(self.folder / "sessions.db"))
@@ -113,15 +119,5 @@ class GoogleAdkHarness(Harness):
                     results[reply.id or ""] = str((reply.response or {}).get("result"))
         return list(results.items())
 
-    def close(self) -> None:
-        self.saver.close()
-
-
-class KillableGoogleAdk(GoogleAdkHarness):
-    """May be killed before each write of its saver and each run of a tool."""
-
-    saver_type = MortalSaver
-
-    def build_agent(self) -> Agent:
-        self.tools = tuple(map(make_mortal, self.tools))
-        return super().build_agent()
+    def threads(self) -> AgentThreads:
+        return self.plugin.threads_of(self.build_runner())

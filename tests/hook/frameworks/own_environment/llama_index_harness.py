@@ -4,18 +4,18 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from workflows import Context, Workflow, step
 from workflows.events import Event, StartEvent, StopEvent
 
 from placet.errors import NothingToResume, ThreadPaused
-from placet.hook import InterruptionMetadata, SqliteSaver
+from placet.hook import InterruptionMetadata
 from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.llama_index import ApprovalRequested, WorkflowApproval
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tools import as_tool
 from placet.testing.approvals import Harness, Scene
-from tests.hook.killable_process import MortalSaver, make_mortal
 
 
 class CallEvent(Event):  # type: ignore[misc,unused-ignore]
@@ -78,16 +78,12 @@ class ToolLoop(Workflow):  # type: ignore[misc,unused-ignore]
 class LlamaIndexHarness(Harness):
     """A workflow under the approval; each run ends when it waits or is done, and its context is stored."""
 
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    resumes_anywhere = False
 
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.wrap_tools()
-        self.saver = self.saver_type(folder / "approvals.db", clock=self.clock)
-        self.approval = WorkflowApproval(self.hook, saver=self.saver, clock=self.clock)
-
-    def wrap_tools(self) -> None:
-        return
+        options: Any = {"saver": self.saver, "reviews": self.reviews, "clock": self.clock}
+        self.approval = WorkflowApproval(self.hook, **options)
 
     def name_turn(self, thread_id: str, turn: int) -> str:
         return f"{thread_id}/{turn}"
@@ -134,7 +130,9 @@ class LlamaIndexHarness(Harness):
         kept["results"] = await ctx.store.get("results")
         if key is not None:
             await handler.cancel_run()
-        self.path(thread_id).write_text(json.dumps(kept))
+        new = self.path(thread_id).with_suffix(f".{id(kept)}")
+        new.write_text(json.dumps(kept))
+        new.rename(self.path(thread_id))
         return None if key is None else self.approval.waiting(key)
 
     def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
@@ -144,14 +142,5 @@ class LlamaIndexHarness(Harness):
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
         return [(call_id, text) for call_id, text in self.load(thread_id).get("results", [])]
 
-    def close(self) -> None:
-        self.saver.close()
-
-
-class KillableLlamaIndex(LlamaIndexHarness):
-    """May be killed before each write of its saver and each run of a tool."""
-
-    saver_type = MortalSaver
-
-    def wrap_tools(self) -> None:
-        self.tools = tuple(map(make_mortal, self.tools))
+    def threads(self) -> AgentThreads:
+        return self.approval.threads_of(lambda key: self.resume(key.rpartition("/")[0], None))

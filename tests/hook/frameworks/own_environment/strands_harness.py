@@ -3,18 +3,18 @@
 import json
 from collections.abc import AsyncIterable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from strands import Agent, tool
 from strands.models import Model
 from strands.session.file_session_manager import FileSessionManager
 
 from placet.errors import ThreadPaused
-from placet.hook import InterruptionMetadata, SqliteSaver
+from placet.hook import InterruptionMetadata
 from placet.hook.answer_validation import Feedback
 from placet.hook.frameworks.strands import StrandsApproval
-from placet.testing.approvals import LAST_WORDS, Harness, Scene
-from tests.hook.killable_process import MortalSaver, make_mortal
+from placet.hook.thread_resumption import AgentThreads
+from placet.testing.approvals import LAST_WORDS, Harness, Scene, ask_helper
 
 
 class ScriptedStrandsModel(Model):
@@ -51,24 +51,36 @@ class ScriptedStrandsModel(Model):
 class StrandsHarness(Harness):
     """An agent of Strands with four tools, stopped by the plugin."""
 
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    resumes_anywhere = False
+    children = "wait"
+    helper_is_gated = True
 
     def __init__(self, folder: Path, scene: Scene, **named: Any) -> None:
         super().__init__(folder, scene, **named)
-        self.saver = self.saver_type(folder / "approvals.db", clock=self.clock)
-        self.approval = StrandsApproval(self.hook, saver=self.saver, clock=self.clock)
+        options: Any = {"saver": self.saver, "reviews": self.reviews, "clock": self.clock}
+        self.approval = StrandsApproval(self.hook, **options)
 
     def build_agent(self, thread_id: str) -> Agent:
-        name = thread_id.encode().hex()  # the name of a folder
-        sessions = FileSessionManager(session_id=name, storage_dir=str(self.folder / "sessions"))
-        return Agent(
-            agent_id="worker",
-            model=ScriptedStrandsModel(self.scene),
-            tools=[tool(each) for each in self.tools],
-            session_manager=sessions,
-            plugins=[self.approval],
-            callback_handler=None,
-        )
+        return self.build_agent_of_session(thread_id.encode().hex())  # the name of a folder
+
+    def build_agent_of_session(self, session_id: str) -> Agent:
+        sessions = FileSessionManager(session_id=session_id, storage_dir=str(self.folder / "sessions"))
+        tools: list[Any] = [tool(each) for each in self.tools]
+        named: dict[str, Any] = {"callback_handler": None, "plugins": [self.approval]}
+        scene = self.scene
+        if scene.by_child:
+            gated = named if self.helper_is_gated else {"callback_handler": None}
+            helper = Agent(
+                name="helper",
+                agent_id="helper",
+                description="Helps.",
+                model=ScriptedStrandsModel(scene),
+                tools=list(tools),
+                **gated,
+            )
+            tools, scene = [helper.as_tool(name="helper"), *tools], ask_helper(input="clean up")
+        model = ScriptedStrandsModel(scene)
+        return Agent(agent_id="worker", model=model, tools=tools, session_manager=sessions, **named)
 
     def start(self, thread_id: str) -> InterruptionMetadata | None:
         agent = self.build_agent(thread_id)
@@ -92,15 +104,5 @@ class StrandsHarness(Harness):
         results = [block["toolResult"] for block in blocks if "toolResult" in block]
         return [(result["toolUseId"], result["content"][0]["text"]) for result in results]
 
-    def close(self) -> None:
-        self.saver.close()
-
-
-class KillableStrands(StrandsHarness):
-    """May be killed before each write of its saver and each run of a tool."""
-
-    saver_type = MortalSaver
-
-    def build_agent(self, thread_id: str) -> Agent:
-        self.tools = tuple(map(make_mortal, self.tools))
-        return super().build_agent(thread_id)
+    def threads(self) -> AgentThreads:
+        return self.approval.threads_of(self.build_agent_of_session)

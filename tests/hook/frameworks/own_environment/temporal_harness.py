@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -25,14 +25,14 @@ with workflow.unsafe.imports_passed_through():
         HumanInTheLoopHook,
         InterruptionMetadata,
         ServerReviews,
-        SqliteSaver,
         ToolCall,
         aresume_as_decided,
     )
     from placet.hook.answer_validation import Feedback
     from placet.hook.frameworks.temporal import ApprovedCalls, TemporalApproval
+    from placet.hook.thread_resumption import AgentThreads
     from placet.testing.approvals import HOLD, Harness, Scene
-    from tests.hook.killable_process import MortalSaver, make_mortal
+    from placet.testing.steps import Disturbance
     from tests.waiting import eventually
 
 T = TypeVar("T")
@@ -98,7 +98,10 @@ class ParentLoop:
 class TemporalHarness(Harness):
     """Each harness is a process with a worker; the workflows are on the server."""
 
-    saver_type: ClassVar[type[SqliteSaver]] = SqliteSaver
+    is_async = True
+    children = "wait"
+    disturbances: ClassVar[Collection[Disturbance]] = ("kill",)
+    forks_after_use = False
 
     def __init__(
         self,
@@ -111,24 +114,19 @@ class TemporalHarness(Harness):
         **named: Any,
     ) -> None:
         super().__init__(folder, scene, **named)
-        self.wrap_tools()
         self.hook = hook or self.hook
-        self.saver = self.saver_type(folder / "approvals.db", clock=self.clock)
         self.approval = TemporalApproval(
             self.hook,
             tools=[*self.tools, *more_tools],
             saver=self.saver,
             clock=self.clock,
-            reviews=reviews,
+            reviews=reviews or self.reviews,
         )
         self.queue = hashlib.sha256(str(folder).encode()).hexdigest()[:32]
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         self.client, self.worker = self.call(self.begin())
-
-    def wrap_tools(self) -> None:
-        return
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(LIMIT_S)
@@ -172,7 +170,13 @@ class TemporalHarness(Harness):
         handle = self.handle_of(thread_id)
         if await self.status(handle) is WorkflowExecutionStatus.RUNNING:
             raise ThreadPaused
-        await self.client.start_workflow(ToolLoop.run, self.list_turns(), id=handle.id, task_queue=self.queue)
+        turns = self.list_turns()
+        if self.scene.by_child:
+            parent = {"id": f"{handle.id}-parent", "task_queue": self.queue}
+            await self.client.start_workflow(ParentLoop.run, args=[turns, handle.id], **parent)
+            await self.wait_for_child(handle)
+        else:
+            await self.client.start_workflow(ToolLoop.run, turns, id=handle.id, task_queue=self.queue)
         return await self.wait_for_stop(handle)
 
     def resume(self, thread_id: str, feedback: Feedback | None) -> InterruptionMetadata | None:
@@ -223,12 +227,25 @@ class TemporalHarness(Harness):
             await asyncio.sleep(POLL_S)
         raise TimeoutError
 
+    async def wait_for_child(self, handle: WorkflowHandle[Any, Any]) -> None:
+        for _ in range(int(LIMIT_S / POLL_S)):
+            if await self.status(handle) is not None:
+                return
+            await asyncio.sleep(POLL_S)
+        raise TimeoutError
+
     def stream(self, thread_id: str) -> Iterable[InterruptionMetadata]:
         stopped = self.start(thread_id)
         return [] if stopped is None else [stopped]
 
     def read_tool_results(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        return [(call_id, text) for call_id, text in self.call(self.handle_of(thread_id).result())]
+        handle = self.handle_of(thread_id)
+        if self.call(self.status(handle)) is None:
+            return []
+        return [(call_id, text) for call_id, text in self.call(handle.result())]
+
+    def threads(self) -> AgentThreads:
+        return self.approval.threads_of(self.client)
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.worker.cancel)
@@ -236,13 +253,4 @@ class TemporalHarness(Harness):
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(LIMIT_S)
         self.loop.close()
-        self.saver.close()
-
-
-class KillableTemporal(TemporalHarness):
-    """May be killed before each write of its saver and each run of a tool."""
-
-    saver_type = MortalSaver
-
-    def wrap_tools(self) -> None:
-        self.tools = tuple(map(make_mortal, self.tools))
+        super().close()

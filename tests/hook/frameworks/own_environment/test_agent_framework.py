@@ -22,9 +22,7 @@ from placet.testing.contracts.tool_approval import (
 )
 from tests.hook.frameworks.own_environment.agent_framework_harness import (
     AgentFrameworkHarness,
-    KillableAgentFramework,
 )
-from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 
 ASK_HELPER = Scene(turns=((ToolCall(id="h1", name="helper", arguments={"task": "clean up"}),),))
@@ -148,11 +146,6 @@ def test_ids_that_a_later_turn_uses_again_are_asked_again(tmp_path: Path) -> Non
     assert runs_in(tmp_path) == [RAN_SQL]
     assert SQL.id == again.tool_feedbacks[0].id
     worker.close()
-
-
-def test_a_killed_process_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:
-    outcomes = kill_at_every_step(KillableAgentFramework, tmp_path)
-    assert sorted(name for name, _ in outcomes[-1]["runs"]) == ["execute_sql", "write_file"]
 
 
 def test_the_guides_program_does_what_its_page_says(tmp_path: Path) -> None:

@@ -34,11 +34,9 @@ from placet.testing.contracts.tool_approval import (
 from tests.hook.frameworks.own_environment.google_adk_harness import (
     USER,
     GoogleAdkHarness,
-    KillableGoogleAdk,
     ScriptedModel,
     build_message,
 )
-from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 
 
@@ -107,18 +105,6 @@ def test_the_confirmation_of_adks_own_page_takes_up_the_decision(worker: GoogleA
     )
     gather_events(worker, confirm(events))
     assert runs_in(worker.folder) == [("execute_sql", {"query": "SELECT 1"})]
-
-
-def test_a_call_of_a_sub_agent_waits_in_the_same_session(tmp_path: Path) -> None:
-    hand_over = ToolCall(id="h1", name="transfer_to_agent", arguments={"agent_name": "helper"})
-    worker = GoogleAdkHarness(tmp_path, Scene(turns=((hand_over,),)))
-    helper = Agent(name="helper", model=ScriptedModel(model="scripted", scene=ONE), tools=list(worker.tools))
-    worker.agent = Agent(name="worker", model=worker.agent.model, sub_agents=[helper])
-    stopped = require_interruption(worker.start("t"))
-    assert runs_in(tmp_path) == []
-    assert worker.resume("t", stopped.approve_all()) is None
-    assert runs_in(tmp_path) == [RAN_SQL]
-    worker.close()
 
 
 @pytest.mark.parametrize("include_plugins", [True, False])
@@ -233,11 +219,6 @@ def test_a_rule_that_matches_no_tool_stops_the_run(worker: GoogleAdkHarness) -> 
     with pytest.raises(HookError, match="execute_sql"):
         worker.start("t")
     assert runs_in(worker.folder) == []
-
-
-def test_a_killed_process_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:
-    outcomes = kill_at_every_step(KillableGoogleAdk, tmp_path)
-    assert sorted(name for name, _ in outcomes[-1]["runs"]) == ["execute_sql", "write_file"]
 
 
 def test_calls_whose_pause_adk_did_not_store_can_still_be_answered(worker: GoogleAdkHarness) -> None:

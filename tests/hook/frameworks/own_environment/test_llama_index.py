@@ -12,9 +12,7 @@ from placet.errors import HookError
 from placet.hook.frameworks.llama_index import ApprovalDecided, ApprovalRequested
 from placet.testing.approvals import Harness, runs_in
 from placet.testing.contracts.tool_approval import BATCH, ONE, TWICE, ToolApprovalContract
-from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.llama_index_harness import (
-    KillableLlamaIndex,
     LlamaIndexHarness,
     ToolLoop,
 )
@@ -83,11 +81,6 @@ def test_other_calls_under_a_key_do_not_run(tmp_path: Path) -> None:
     assert runs_in(tmp_path) == []
     first.close()
     worker.close()
-
-
-def test_a_killed_process_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:
-    outcomes = kill_at_every_step(KillableLlamaIndex, tmp_path)
-    assert sorted(name for name, _ in outcomes[-1]["runs"]) == ["execute_sql", "write_file"]
 
 
 def test_the_guides_program_does_what_its_page_says(tmp_path: Path) -> None:

@@ -5,30 +5,23 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from strands import Agent, tool
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
 from strands.middleware import ExecuteToolStage
 
 from placet.errors import HookError
-from placet.hook import HumanInTheLoopHook, ToolCall
+from placet.hook import HumanInTheLoopHook
 from placet.hook.frameworks.strands import StrandsApproval
-from placet.testing.approvals import Harness, Scene, runs_in
+from placet.testing.approvals import Harness, runs_in
 from placet.testing.contracts.tool_approval import (
+    CHILD,
     ONE,
     RAN_SQL,
     ToolApprovalContract,
-    list_waiting_tools,
-    require_interruption,
 )
-from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 from tests.hook.frameworks.own_environment.strands_harness import (
-    KillableStrands,
-    ScriptedStrandsModel,
     StrandsHarness,
 )
-
-ASK_HELPER = ToolCall(id="h1", name="helper", arguments={"input": "clean up"})
 
 
 class TestStrands(ToolApprovalContract):
@@ -112,45 +105,14 @@ def test_a_call_that_no_model_made_does_not_run(worker: StrandsHarness) -> None:
     assert runs_in(worker.folder) == [("read_data", {})]
 
 
-class Parent(StrandsHarness):
-    """An agent that uses another one as a tool."""
+class CarelessHarness(StrandsHarness):
+    """Its agent uses another one as a tool, which has no approval."""
 
-    gates_helper = True
-
-    def build_agent(self, thread_id: str) -> Agent:
-        helper = Agent(
-            name="helper",
-            agent_id="helper",
-            description="Helps.",
-            model=ScriptedStrandsModel(ONE),
-            tools=[tool(each) for each in self.tools],
-            plugins=[self.approval] if self.gates_helper else [],
-            callback_handler=None,
-        )
-        parent = super().build_agent(thread_id)
-        parent.tool_registry.process_tools([helper.as_tool(name="helper")])
-        return parent
-
-
-class CarelessParent(Parent):
-    gates_helper = False
-
-
-def test_a_call_of_an_agent_used_as_a_tool_waits(tmp_path: Path) -> None:
-    worker = Parent(tmp_path, Scene(turns=((ASK_HELPER,),)))
-    stopped = require_interruption(worker.start("t"))
-    assert list_waiting_tools(stopped) == ["execute_sql"]
-    assert runs_in(tmp_path) == []
-    worker.close()
-    restarted = Parent(tmp_path, Scene(turns=((ASK_HELPER,),)))
-    assert list_waiting_tools(restarted.resume("t", None)) == ["execute_sql"]
-    assert restarted.resume("t", {"c1": {"decision": "edit", "arguments": {"query": "SELECT 1"}}}) is None
-    assert runs_in(tmp_path) == [("execute_sql", {"query": "SELECT 1"})]
-    restarted.close()
+    helper_is_gated = False
 
 
 def test_an_agent_used_as_a_tool_without_the_plugin_does_not_start(tmp_path: Path) -> None:
-    worker = CarelessParent(tmp_path, Scene(turns=((ASK_HELPER,),)))
+    worker = CarelessHarness(tmp_path, CHILD)
     assert worker.start("t") is None
     assert runs_in(tmp_path) == []
     assert "is not gated" in worker.read_tool_results("t")[0][1]
@@ -163,11 +125,6 @@ def test_a_rule_that_matches_no_tool_stops_the_run(worker: StrandsHarness) -> No
     with pytest.raises(HookError, match="execute_sql"):
         worker.start("t")
     assert runs_in(worker.folder) == []
-
-
-def test_a_killed_process_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:
-    outcomes = kill_at_every_step(KillableStrands, tmp_path)
-    assert sorted(name for name, _ in outcomes[-1]["runs"]) == ["execute_sql", "write_file"]
 
 
 def test_the_guides_program_does_what_its_page_says(tmp_path: Path) -> None:

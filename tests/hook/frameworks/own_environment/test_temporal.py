@@ -26,11 +26,8 @@ from placet.hook import (
 from placet.hook.frameworks.temporal import TemporalApproval
 from placet.testing.approvals import Harness, Scene, runs_in
 from placet.testing.contracts.tool_approval import SQL, TWICE, ToolApprovalContract
-from tests.hook.frameworks.own_environment.kill_checks import kill_at_every_step
 from tests.hook.frameworks.own_environment.snippet_run import SNIPPETS
 from tests.hook.frameworks.own_environment.temporal_harness import (
-    KillableTemporal,
-    ParentLoop,
     TemporalHarness,
     ToolLoop,
     run_dev_server,
@@ -42,13 +39,6 @@ from tests.waiting import eventually
 def dev_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with run_dev_server(tmp_path_factory.mktemp("temporal")) as address:
         yield address
-
-
-@pytest.mark.timeout(600)  # eleven pairs of processes, each with a worker of its own
-def test_a_killed_worker_loses_no_decision_and_runs_nothing_twice(tmp_path: Path) -> None:
-    """The first test of this file: a process that has used Temporal's client must not fork any more."""
-    outcomes = kill_at_every_step(KillableTemporal, tmp_path)
-    assert sorted(name for name, _ in outcomes[-1]["runs"]) == ["execute_sql", "write_file"]
 
 
 class TestTemporal(ToolApprovalContract):
@@ -81,25 +71,6 @@ def test_a_cancelled_workflow_withdraws_its_question(worker: TemporalHarness, tm
         worker.read_tool_results("t")
     assert worker.approval.approver.waiting(stopped.thread_id) is None
     assert runs_in(tmp_path) == []
-
-
-def test_a_call_in_a_child_workflow_waits(worker: TemporalHarness, tmp_path: Path) -> None:
-    child = worker.handle_of("child")
-    options = {
-        "args": [worker.list_turns(), child.id],
-        "id": f"{child.id}-parent",
-        "task_queue": worker.queue,
-    }
-    worker.call(worker.client.start_workflow(ParentLoop.run, **options))
-    eventually(lambda: worker.call(worker.status(child)))
-    stopped = worker.wait_until_stopped("child")
-    assert stopped is not None
-    assert runs_in(tmp_path) == []
-    second = worker.resume("child", stopped.approve_all())
-    assert second is not None
-    assert worker.resume("child", second.reject_all("Enough")) is None
-    assert runs_in(tmp_path) == [("execute_sql", SQL.arguments)]
-    assert len(worker.call(worker.handle_of("child-parent").result())) == 2
 
 
 def test_calls_of_missing_and_failing_tools_are_described(tmp_path: Path) -> None:

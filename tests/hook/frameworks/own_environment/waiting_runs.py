@@ -7,7 +7,7 @@ from typing import Any
 
 from placet.hook import InterruptionMetadata
 from placet.hook.frameworks.waiting_calls import WaitingCalls
-from placet.testing.approvals import wait_until
+from placet.testing.waiting import wait_until
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The middleware: asks before each function call, and pauses with the framework's own approval request."""
 
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
@@ -23,14 +24,18 @@ from placet.errors import HookError, NothingToResume, PlacetError, ThreadPaused
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, check_rules
 from placet.hook.approver import Approver, Replace, Wait
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks.run_steps import run_on_thread_loop
 from placet.hook.frameworks.session_claims import SessionClaims
 from placet.hook.frameworks.unpausable_calls import UnpausableCalls
 from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.savers.saver import Saver
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tool_call import Schemas, ToolCall
 
 STATE = "placet_approval"
+TURN_SEPARATOR = "/"
 MAX_TURNS = 20
 """How many turns of a session are remembered, for answers that are delivered again."""
 CUT_OFF = "The call was cancelled while it ran. It is not known whether it took effect."
@@ -85,6 +90,32 @@ class AgentFrameworkApproval:
             except MiddlewareFailure as error:
                 raise error.__cause__ if isinstance(error.__cause__, PlacetError) else error from None
 
+    def threads_of(
+        self, agent: Agent, load: Callable[[str], Any], save: Callable[[AgentSession], Any], **options: Any
+    ) -> AgentThreads:
+        """Return the waiting sessions for `resume_pending` and `resume_as_decided`, best on an event loop.
+
+        `load` returns the session with this id, and `save` stores it; both may be async. The options are
+        those of `resume`.
+        """
+
+        def find_session(checkpoint: Checkpoint) -> str | None:
+            session_id = checkpoint.thread_id.rpartition(TURN_SEPARATOR)[0]
+            return None if checkpoint.interruption is None else session_id or None
+
+        async def aresume(session_id: str) -> AgentResponse | InterruptionMetadata | None:
+            session = await resolve(load(session_id))
+            response = await self.resume(agent, session, **options)
+            await resolve(save(session))
+            run_blocking = self.approver.gate.run_blocking
+            return await run_blocking(lambda: self.waiting(session)) or response
+
+        return self.approver.gate.threads_of(
+            lambda session_id: run_on_thread_loop(aresume(session_id)),
+            aresume=aresume,
+            find_thread=find_session,
+        )
+
     def _find_last_turn(self, session: AgentSession) -> dict[str, Any] | None:
         turns = reversed(list_turns(session))
         return next((turn for turn in turns if self.approver.waiting(turn["key"]) is not None), None)
@@ -127,7 +158,10 @@ class _RememberTurns(ChatMiddleware):  # type: ignore[misc,unused-ignore]
             if content.type == "function_call"
         ]
         if calls:
-            turns = [*list_turns(context.session), {"key": uuid4().hex, "calls": calls, "requests": {}}]
+            turns = [
+                *list_turns(context.session),
+                {"key": name_turn(context.session), "calls": calls, "requests": {}},
+            ]
             context.session.state[STATE] = {"turns": turns[-MAX_TURNS:]}
         return reply
 
@@ -199,6 +233,16 @@ class _GateCalls(FunctionMiddleware):  # type: ignore[misc,unused-ignore]
         if key:
             text = await self._approver.afinish(key, call, _read_text(context.result))
             context.result = context.result if decided == call else text
+
+
+async def resolve(value: Any) -> Any:
+    """Return the value, awaited if it has to be."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def name_turn(session: AgentSession) -> str:
+    """Return a new name of a turn, by which its session is found."""
+    return f"{session.session_id}{TURN_SEPARATOR}{uuid4().hex}"
 
 
 def list_turns(session: AgentSession) -> list[dict[str, Any]]:

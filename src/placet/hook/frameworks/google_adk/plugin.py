@@ -21,14 +21,19 @@ from placet.errors import HookError, NothingToResume, PlacetError, ThreadPaused
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, check_rules
 from placet.hook.approver import Approver, Replace, Wait
+from placet.hook.checkpoint import Checkpoint
+from placet.hook.frameworks.run_steps import run_on_thread_loop
 from placet.hook.frameworks.session_claims import SessionClaims
 from placet.hook.frameworks.unpausable_calls import UnpausableCalls
 from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.savers.saver import Saver
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tool_call import Schemas, ToolCall
 
 T = TypeVar("T")
+NAMES_OF_TURN = 4
+"""A turn is named by its app, user, session and event."""
 CONFIRMATION = "adk_request_confirmation"
 """The function call with which ADK asks its user to confirm another one."""
 WAITING = {"status": "This call waits for a person's approval. It has not run."}
@@ -95,6 +100,27 @@ class ApprovalPlugin(BasePlugin):
                         yield each
             except RuntimeError as error:  # ADK wraps what a plugin raises
                 raise _find_cause(error) from error
+
+    def threads_of(self, runner: Runner, **options: Any) -> AgentThreads:
+        """Return the app's sessions for `resume_pending` and `resume_as_decided`, best on an event loop.
+
+        The name of a session is the JSON of its app, user and id; its outcome are the events, or what waits.
+        """
+
+        def find_session(checkpoint: Checkpoint) -> str | None:
+            named = None if checkpoint.interruption is None else _read_session_name(checkpoint.thread_id)
+            return json.dumps(named) if named is not None and named[0] == runner.app_name else None
+
+        async def aresume(name: str) -> list[Event] | InterruptionMetadata:
+            app_name, user_id, session_id = json.loads(name)
+            named = {"user_id": user_id, "session_id": session_id}
+            events = [event async for event in self.resume(runner, **named, **options)]
+            session = await runner.session_service.get_session(app_name=app_name, **named)
+            return (None if session is None else await self.waiting(session)) or events
+
+        return self.approver.gate.threads_of(
+            lambda name: run_on_thread_loop(aresume(name)), aresume=aresume, find_thread=find_session
+        )
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: types.Content) -> None:
         """Refuse a message while calls wait, and a confirmation that no reviewer gave."""
@@ -238,6 +264,15 @@ USE_SUB_AGENTS = "The session of an AgentTool ends with its call: list the agent
 
 def _name_turn(session: Session, event: Event) -> str:
     return json.dumps([session.app_name, session.user_id, session.id, event.id])
+
+
+def _read_session_name(key: str) -> list[str] | None:
+    """Return app, user and id of a turn's session; None if the key is not of this adapter."""
+    try:
+        named: list[str] = json.loads(key)
+    except ValueError:
+        return None
+    return named[:3] if isinstance(named, list) and len(named) == NAMES_OF_TURN else None
 
 
 def _name_run(tool_context: ToolContext) -> str:

@@ -1,7 +1,7 @@
 """Calls in a step of a workflow: the step waits by the workflow's own events, which its context stores."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import Any, Unpack
 
 from workflows import Context
@@ -14,6 +14,7 @@ from placet.hook.approver import Approver, Replace, Run, TurnContext
 from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.savers.saver import Saver
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tool_call import ToolCall
 
 MAX_ANSWERS = 100
@@ -106,6 +107,15 @@ class WorkflowApproval:
     def waiting(self, key: str) -> InterruptionMetadata | None:
         """Return the calls of a turn that were stopped, with the decisions so far."""
         return self.approver.waiting(key)
+
+    def threads_of(
+        self, resume: Callable[[str], Any], *, aresume: Callable[[str], Awaitable[Any]] | None = None
+    ) -> AgentThreads:
+        """Return the waiting turns for `resume_pending` and `resume_as_decided`.
+
+        `resume` gets the key of a turn. It restores the workflow, and sends it the events of `answer`.
+        """
+        return self.approver.threads_of(resume, aresume=aresume)
 
     async def _wait(self, ctx: Context, key: str, call: ToolCall, context: TurnContext) -> Run | Replace:
         """Return how the call continues; until it is decided, the workflow leaves the step here."""

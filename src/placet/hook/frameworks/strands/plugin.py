@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Collection
+from contextvars import ContextVar
 from typing import Any, Unpack
 from weakref import WeakSet
 
@@ -19,14 +20,20 @@ from placet.errors import HookError, NothingToResume
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook, check_rules
 from placet.hook.approver import Approver, Replace, Wait
+from placet.hook.checkpoint import Checkpoint
 from placet.hook.frameworks.session_claims import SessionClaims
 from placet.hook.frameworks.unpausable_calls import UnpausableCalls
 from placet.hook.gate import GateOptions
 from placet.hook.interruption import InterruptionMetadata
 from placet.hook.savers.saver import Saver
+from placet.hook.thread_resumption import AgentThreads
 from placet.hook.tool_call import Schemas, ToolCall
 
 INTERRUPT = "placet_approval"
+NAMES_OF_TURN = 3
+"""A turn is named by its session, agent and message."""
+_session_id: ContextVar[str] = ContextVar("session_id", default="")
+"""The session of the agent that runs in this context."""
 MAX_ANSWERS = 100
 """How often an interrupt may be answered before its calls are decided."""
 CUT_OFF = "The call was cancelled while it ran. It is not known whether it took effect."
@@ -67,24 +74,50 @@ class StrandsApproval(Plugin):
         Without feedback, takes up the decision made on the page. Returns None while calls are undecided,
         and if there is nothing left to continue.
         """
-        key = _read_key(agent) or _find_last_key(agent, self.approver)
+        key = self._answer(agent, feedback)
         if key is None:
-            raise NothingToResume
-        if self.approver.answer(key, feedback).undecided:
             return None
         with self._claims.hold(key):
             return agent(_build_responses(agent)) if _list_interrupts(agent) else None
 
     async def aresume(self, agent: Agent, feedback: Feedback | None = None) -> AgentResult | None:
         """Async version of `resume`."""
-        key = _read_key(agent) or _find_last_key(agent, self.approver)
+        key = await self.approver.gate.run_blocking(lambda: self._answer(agent, feedback))
         if key is None:
-            raise NothingToResume
-        answered = await self.approver.gate.run_blocking(lambda: self.approver.answer(key, feedback))
-        if answered.undecided:
             return None
         async with self._claims.ahold(key):
             return await agent.invoke_async(_build_responses(agent)) if _list_interrupts(agent) else None
+
+    def _answer(self, agent: Agent, feedback: Feedback | None) -> str | None:
+        """Store decisions; return the key of the turn if all its calls are decided."""
+        key = _read_key(agent) or _find_last_key(agent, self.approver)
+        if key is None:
+            raise NothingToResume
+        if not _list_interrupts(agent):  # it is over, or Strands did not store that the agent has stopped
+            self.approver.gate.abandon_lost(key)
+        return None if self.approver.answer(key, feedback).undecided else key
+
+    def threads_of(self, build_agent: Callable[[str], Agent]) -> AgentThreads:
+        """Return the waiting sessions for `resume_pending` and `resume_as_decided`.
+
+        `build_agent` returns the agent of the session with this id. Agents without a session manager are
+        lost with their process, so they are not resumed.
+        """
+
+        def find_session(checkpoint: Checkpoint) -> str | None:
+            return None if checkpoint.interruption is None else _read_session(checkpoint.thread_id)
+
+        def resume(session_id: str) -> AgentResult | InterruptionMetadata | None:
+            agent = build_agent(session_id)
+            result = self.resume(agent)
+            return self.waiting(agent) or result
+
+        async def aresume(session_id: str) -> AgentResult | InterruptionMetadata | None:
+            agent = build_agent(session_id)
+            result = await self.aresume(agent)
+            return await self.approver.gate.run_blocking(lambda: self.waiting(agent)) or result
+
+        return self.approver.gate.threads_of(resume, aresume=aresume, find_thread=find_session)
 
     def _check_rules(self, event: BeforeInvocationEvent) -> None:
         """Raise HookError for a rule that matches no tool: a misspelled rule would stop nothing."""
@@ -93,6 +126,7 @@ class StrandsApproval(Plugin):
     async def _gate(self, context: ExecuteToolContext, next_fn: Callable[..., Any]) -> AsyncIterator[Any]:
         """Run the call, replace it, or stop the agent."""
         agent, tool_use = context.agent, context.tool_use
+        _session_id.set(_find_session_id(agent))
         self._require_safe(context)
         call = _read_call(tool_use)
         message = agent.messages[-1] if agent.messages else {}
@@ -200,7 +234,22 @@ def _find_last_key(agent: Agent, approver: Approver) -> str | None:
 
 def _name_turn(agent: Any, message: Message) -> str:
     """Return a name of the turn; Strands gives each message an id of its own and stores it."""
-    return json.dumps([getattr(agent, "agent_id", ""), message.get("tracking_id")])
+    return json.dumps([_find_session_id(agent), getattr(agent, "agent_id", ""), message.get("tracking_id")])
+
+
+def _find_session_id(agent: Any) -> str:
+    """Return the id of the session in which the agent, or the agent that it works for, is stored."""
+    sessions = getattr(agent, "_session_manager", None)
+    return _session_id.get() if sessions is None else str(getattr(sessions, "session_id", ""))
+
+
+def _read_session(key: str) -> str | None:
+    """Return the id of a turn's session; None if it has none, or if the key is not of this adapter."""
+    try:
+        named = json.loads(key)
+    except ValueError:
+        return None
+    return (named[0] or None) if isinstance(named, list) and len(named) == NAMES_OF_TURN else None
 
 
 def _read_calls(message: Message) -> list[ToolCall]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MEMORY = Path("/dev/shm")
+MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it has a random name
 ENOUGH = 512 * 2**20
 
 
