@@ -30,7 +30,9 @@ class RecordingEvaluator:
 
 def check(schemas: SchemaCheck, owner: str | None, *titles: str) -> "asyncio.Task[None]":
     calls = [{"id": title, "name": "send", "arguments": {}, "schema": {"title": title}} for title in titles]
-    return asyncio.create_task(schemas.check(owner, TOOL_CALLS, {"tool_calls": calls}))
+    return asyncio.create_task(
+        schemas.check(owner, TOOL_CALLS, TOOL_CALLS.list_schemas({"tool_calls": calls}))
+    )
 
 
 async def test_a_principal_with_many_schemas_does_not_delay_those_of_another() -> None:

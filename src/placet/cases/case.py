@@ -34,6 +34,8 @@ class Offer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     context: dict[str, Any] = {}
     page_only: tuple[str, ...] = ()
     """The fields of the context that only the page shows. They are never sent to the agent."""
+    result_schema: dict[str, Any] | None = None
+    """A JSON Schema of further data that an answer may have."""
     actions: tuple[str, ...] = ()
     affirmative_actions: tuple[str, ...] = ()
     inline_actions: tuple[str, ...] | None = None

@@ -18,6 +18,8 @@ class ReviewRules(Protocol):
     """The field of the context that only this entry point may send; None if the type is open to all."""
     reads_form: bool
     """Whether `prepare` checks `context.form` itself."""
+    takes_result_schema: bool
+    """Whether a service may declare further data of answers."""
     offers_grants: bool
     """Whether an answer on the page may pre-approve further calls."""
 

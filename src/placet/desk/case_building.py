@@ -74,6 +74,7 @@ def prepare_offer(
     _check_page_context(draft)
     _check_context(draft.shown_context, limits)
     context = rules.prepare(draft.shown_context)
+    _check_result_schema(draft, rules, limits)
     if "form" in context and not rules.reads_form:
         parse_form(context["form"])  # the published schemas define its shape for every type
     return Offer(
@@ -82,6 +83,7 @@ def prepare_offer(
         message=draft.message or draft.prompt,
         context=context,
         page_only=tuple(draft.page_context),
+        result_schema=draft.result_schema,
         actions=_list_actions(draft, rules),
         affirmative_actions=_list_affirmative_actions(draft),
         only_reviewer=draft.only_reviewer,
@@ -278,6 +280,16 @@ def _check_page_context(draft: CaseDraft) -> None:
             "inline_actions: a case with page_context is answered on its page only, because nobody else sees "
             "all of it. Leave out one of the two."
         )
+
+
+def _check_result_schema(draft: CaseDraft, rules: ReviewRules, limits: Limits) -> None:
+    """Raise ValidationFailed if the type takes no schema, or it is too large. It is read later."""
+    if draft.result_schema is None:
+        return
+    if not rules.takes_result_schema:
+        raise ValidationFailed("result_schema: the answers to this case have a fixed form. Leave it out.")
+    if len(_encode_json("result_schema", draft.result_schema)) > limits.max_context_bytes:
+        raise ValidationFailed(f"result_schema: is larger than {limits.max_context_bytes} bytes.")
 
 
 def _check_context(context: dict[str, Any], limits: Limits) -> None:

@@ -156,11 +156,12 @@ class CaseCreator:
                 case = replace(case, callback_url=None)  # the agent asked for it, not the service
                 warnings += (f"hitl_{refusal.message} Poll instead.",)
         body = self._build_body(case, offer, credentials, warnings)
-        size = len(body) + (len(msgspec.json.encode(draft.page_context)) if draft.page_context else 0)
+        hidden = [part for part in (draft.page_context, draft.result_schema) if part]
+        size = len(body) + (len(msgspec.json.encode(hidden)) if hidden else 0)
         await self._quotas.check(case.owner, size)
         # Reserved before anything else is awaited: requests at the same time must see each other.
         with self._quotas.reserve(case.owner, size):
-            await self._schemas.check(case.owner, rules, offer.context)
+            await self._schemas.check(case.owner, rules, _list_schemas(rules, offer))
             return await self._write(case, offer, body, principal, repeatable, hold)
 
     async def _write(
@@ -289,3 +290,11 @@ class CaseCreator:
             await self._check_callback(url)
         except AddressRefused as error:
             raise ValidationFailed(f"callback_url: the address is refused. {error.message}") from error
+
+
+def _list_schemas(rules: ReviewRules, offer: Offer) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the schemas of an offer that somebody else wrote, each with its path."""
+    schemas = list(rules.list_schemas(offer.context))
+    if offer.result_schema is not None:
+        schemas.append(("result_schema", offer.result_schema))
+    return schemas

@@ -73,6 +73,13 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
             "cannot be answered inline."
         ),
     ] = field(default_factory=dict)
+    result_schema: Annotated[
+        dict[str, Any] | None,
+        _describe(
+            "A JSON Schema of `result.data`. An answer may then have more fields than the review type knows, "
+            "if all of its data fits."
+        ),
+    ] = None
     timeout: Annotated[
         TimeoutText | None,
         _describe("How long the case stays open: 30m, 24h, 7d, 1d12h, PT24H, P7D."),

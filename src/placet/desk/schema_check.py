@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -23,9 +23,11 @@ class SchemaCheck:
         self._usable: OrderedDict[bytes, None] = OrderedDict()
         self._turn = asyncio.Lock()
 
-    async def check(self, owner: str | None, rules: ReviewRules, context: Mapping[str, Any]) -> None:
-        """Raise ValidationFailed if a schema of this context cannot be used."""
-        for path, schema in rules.list_schemas(context):
+    async def check(
+        self, owner: str | None, rules: ReviewRules, schemas: Sequence[tuple[str, Mapping[str, Any]]]
+    ) -> None:
+        """Raise ValidationFailed if one of these schemas, each with its path, cannot be used."""
+        for path, schema in schemas:
             digest = sha256(msgspec.json.encode([rules.name, schema], order="deterministic")).digest()
             if digest in self._usable:
                 self._usable.move_to_end(digest)

@@ -132,6 +132,11 @@ def load_custom_type() -> "ReviewType":
     return _load(CUSTOM)
 
 
+def load_named_type(name: str) -> "ReviewType | None":
+    """Return the rules of a type or variant, or those for custom types; None for an unknown name."""
+    return load_custom_type() if name == CUSTOM.name else SAMPLES.get(name)
+
+
 def load_review_type(offer: "Offer") -> "ReviewType":
     """Return the rules for an offer: of its type, of a variant, or for custom types."""
     found = REVIEW_TYPES[offer.type] if offer.type in REVIEW_TYPES else load_custom_type()

@@ -1,20 +1,21 @@
 """The base class of all review types."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
 
 from placet.cases import action_labels
 from placet.cases.call_receipt import CallExecution, CallReceipt
 from placet.cases.case import Offer
-from placet.errors import InvalidAction, InvalidSubmission, ValidationFailed
+from placet.errors import InvalidAction, InvalidSubmission
 from placet.protocol.conversion import quote
 from placet.reviews.answer_limits import check_data, find_unstorable
 from placet.reviews.declaration import TypeDeclaration
 from placet.reviews.form_post import PostResult
 from placet.reviews.page_form import Pairs
 from placet.reviews.reason_presets import find_presets_key
+from placet.reviews.result_schema import check_fits, check_schema
 from placet.text.wording import Message, message
 
 
@@ -33,6 +34,8 @@ class ReviewType(ABC):
     """The fields that are not saved while the reviewer fills in the page."""
     reads_form: bool = False
     """Whether `prepare` checks `context.form` itself."""
+    takes_result_schema: bool = True
+    """Whether a service may declare further data of answers; not where an answer must have one exact form."""
     offers_grants: bool = False
     """Whether an answer on the page may pre-approve further calls."""
 
@@ -79,8 +82,8 @@ class ReviewType(ABC):
         return ()
 
     def check_schema(self, path: str, schema: Mapping[str, Any]) -> None:
-        """Raise ValidationFailed if one of them cannot be used. A type without schemas refuses every one."""
-        raise ValidationFailed(f"{path} cannot be used: this type takes no schema.", path=path)
+        """Raise ValidationFailed if one of them, or a `result_schema`, cannot be used."""
+        check_schema(path, schema)
 
     def list_warnings(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what the service should know about a valid context, in sentences; nothing for most types."""
@@ -96,7 +99,7 @@ class ReviewType(ABC):
 
     def evaluates_schema(self, offer: Offer, data: Mapping[str, Any]) -> bool:
         """Whether `check` evaluates a schema that somebody else wrote, for this data."""
-        return False
+        return offer.result_schema is not None and bool(self._list_further(offer, data))
 
     def post_evaluates_schema(self, offer: Offer, move: str, pairs: Pairs) -> bool:
         """Whether `handle_post` evaluates a schema that somebody else wrote, for this POST."""
@@ -113,7 +116,25 @@ class ReviewType(ABC):
             if not (wrong := find_unstorable(data)):
                 raise
             raise InvalidSubmission(refusal.message, **{**refusal.details, "fields": wrong}) from None
-        return self.validate(offer, action, data)
+        further = self._list_further(offer, data) if offer.result_schema is not None else {}
+        if offer.result_schema is None or not further:
+            return self.validate(offer, action, data)
+        check_fits(offer.result_schema, data)
+        own = {name: value for name, value in data.items() if name not in further}
+        return {**(self.validate_own(offer, action, own) if own else {}), **further}
+
+    def _list_further(self, offer: Offer, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data under names that are not the type's own."""
+        own = self.list_own_fields(offer, data)
+        return {name: value for name, value in data.items() if name not in own}
+
+    def list_own_fields(self, offer: Offer, data: Mapping[str, Any]) -> Collection[str]:
+        """Return the names under which the type itself takes data; `result_schema` may allow others."""
+        return data.keys()
+
+    def validate_own(self, offer: Offer, action: str, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the type's own part of data that fits a `result_schema`, under the names that were sent."""
+        return self.validate(offer, action, own)
 
     def list_actions(self, offer: Offer) -> tuple[str, ...]:
         """Return the actions that this offer allows."""

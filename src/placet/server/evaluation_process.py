@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from placet.errors import InvalidSubmission, Unavailable
 from placet.reviews.evaluation_worker import FAILED, LENGTH, RAISED, EvaluationOutcome, encode_frame
-from placet.reviews.registry import SAMPLES
+from placet.reviews.registry import load_named_type
 from placet.reviews.review_type import ReviewType
 from placet.text.wording import message
 
@@ -52,7 +52,7 @@ class EvaluationProcess:
     async def run(self, method: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Return or raise what the method does, as `RulesEvaluator.run`."""
         rules = getattr(method, "__self__", None)
-        if not isinstance(rules, ReviewType) or SAMPLES.get(rules.declaration.name) is not rules:
+        if not isinstance(rules, ReviewType) or load_named_type(rules.declaration.name) is not rules:
             return method(*arguments)
         if self._waiting >= MAX_WAITING:
             raise Unavailable()

@@ -47,6 +47,7 @@ from placet.protocol.inline_submit import ActionName
 from placet.protocol.poll import RespondedBy, Status
 from placet.protocol.verification import Evidence
 from placet.reviews.form_post import PostResult
+from placet.reviews.result_schema import read_result_fields
 from placet.reviews.review_type import ReviewType
 from placet.server.case_sessions import CaseSession, CaseSessions
 from placet.server.form_drafts import Drafts
@@ -278,9 +279,12 @@ class ReviewPages(HttpApi):
 
     async def _answer(self, request: Request, post: PagePost, action: str, turn: PostResult) -> Response:
         key = post.value("idempotency_key")
+        data = turn.values if turn.data is None else turn.data
+        if post.offer.result_schema is not None:  # fields of a theme's own template
+            data = {**data, **read_result_fields(post.offer.result_schema, post.typed)}
         answer = Answer(
             action=turn.action or action,
-            data=turn.values if turn.data is None else turn.data,
+            data=data,
             path="browser_submit",
             actor=post.session.actor,
             submitted_via="inbox" if post.session.key_name else None,

@@ -1,6 +1,6 @@
 """The rules of approvals: approve, request changes, or reject exactly what was shown."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from placet.cases.case import Offer
@@ -17,6 +17,7 @@ from placet.text.wording import message
 ARTIFACT_SPELLINGS = ("artifact", "draft", "content", "document", "preview")
 PREVIEW, UNDO = "x-preview", "x-undo"
 NO_NUMBER = message("Type a number here, with a point before decimals.")
+OWN_FIELDS = ("feedback", "edits")
 
 
 class Approval(ReviewType):
@@ -24,9 +25,13 @@ class Approval(ReviewType):
 
     declaration = APPROVAL
 
+    def list_own_fields(self, offer: Offer, data: Mapping[str, Any]) -> Collection[str]:
+        """Return the names of the type's fields."""
+        return OWN_FIELDS
+
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return feedback and edits. The edit action requires one of them; the others allow no edits."""
-        check_known(data, ("feedback", "edits"))
+        check_known(data, OWN_FIELDS)
         feedback, edits = read_text(data, "feedback"), read_object(data, "edits")
         if action == "edit" and not (feedback or edits):
             complaint = message("Say what should change, or change it yourself.")

@@ -1,6 +1,6 @@
 """The rules of confirmations: which items must be confirmed, and the word to type if there is one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from placet.cases.case import Offer
@@ -16,6 +16,7 @@ from placet.text.wording import message, plural_message
 ITEM_SPELLINGS = ("items", "items_to_confirm")
 SHOWN_SEPARATELY = ("allow_partial", "irreversible", "warning", "confirm_word")
 MAX_WORD_LENGTH = 100
+OWN_FIELDS = ("confirmed_items", "confirm_word", "note")
 
 
 class Confirmation(ReviewType):
@@ -41,9 +42,13 @@ class Confirmation(ReviewType):
                 raise ValidationFailed(f"context.{flag} must be true or false.", path=f"context.{flag}")
         return read_items(context)
 
+    def list_own_fields(self, offer: Offer, data: Mapping[str, Any]) -> Collection[str]:
+        """Return the names of the type's fields."""
+        return OWN_FIELDS
+
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the confirmed items and a note. The typed word is compared and not stored."""
-        check_known(data, ("confirmed_items", "confirm_word", "note"))
+        check_known(data, OWN_FIELDS)
         note = read_text(data, "note")
         if action == "cancel":
             return drop_empty(note=note)

@@ -1,6 +1,6 @@
 """The rules of custom `x-…` types: the service declares the actions, and any data is valid."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from placet.cases.case import Offer
@@ -23,6 +23,10 @@ class Custom(ReviewType):
     def list_actions(self, offer: Offer) -> tuple[str, ...]:
         """Return the actions declared when the case was opened (ruling 7)."""
         return offer.actions
+
+    def list_own_fields(self, offer: Offer, data: Mapping[str, Any]) -> Collection[str]:
+        """Return the name of the page's field."""
+        return ("note",)
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data unchanged: any valid JSON object is accepted."""

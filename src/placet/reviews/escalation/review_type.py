@@ -1,6 +1,6 @@
 """The rules of escalations: retry, perhaps with other parameters, skip, or abort."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from placet.cases.case import Offer
@@ -25,6 +25,8 @@ from placet.reviews.reason_presets import find_presets_key, read_presets, read_t
 from placet.reviews.review_type import ReviewType, omit_from_context
 from placet.text.wording import message, plural_message
 
+OWN_FIELDS = ("reason", "modified_params")
+
 
 class Escalation(ReviewType):
     """Decides how to continue after a failure."""
@@ -35,9 +37,13 @@ class Escalation(ReviewType):
         """Return the parameters of a retry; raise ValidationFailed if they are not an object."""
         return read_params(context)
 
+    def list_own_fields(self, offer: Offer, data: Mapping[str, Any]) -> Collection[str]:
+        """Return the names of the type's fields."""
+        return OWN_FIELDS
+
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reason, and for a retry the changed parameters."""
-        check_known(data, ("reason", "modified_params"))
+        check_known(data, OWN_FIELDS)
         modified = read_object(data, "modified_params")
         if modified and action != "retry":
             complaint = message("Changed parameters go with a retry only; retry or undo them.")

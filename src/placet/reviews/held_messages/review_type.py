@@ -32,6 +32,7 @@ _UNSAFE_IN_NAMES = re.compile(r"[^\w .()-]|^\.|\.\.")
 class HeldMessages(ReviewType):
     """An approval whose context holds a message that a relay holds."""
 
+    takes_result_schema = False
     declaration = HELD_MESSAGES
 
     def recognises(self, context: Mapping[str, Any]) -> bool:

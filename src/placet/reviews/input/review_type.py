@@ -1,6 +1,6 @@
 """The rules of inputs: the form validates the answers; without a form, any flat object is valid."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from placet.cases.case import Offer
@@ -40,6 +40,11 @@ class Input(ReviewType):
     def read_context(self, context: Mapping[str, Any]) -> Form | None:
         """Return the form, if there is one; raise InvalidForm that says what is wrong and where."""
         return read_form(context)
+
+    def list_own_fields(self, offer: Offer, data: Mapping[str, Any]) -> Collection[str]:
+        """Return the keys of the form, or the name of the free answer."""
+        form = read_form(offer.context)
+        return (ANSWER,) if form is None else {field.key for field in form.every_field}
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the visible answers; raise InvalidInput with a message for each invalid field."""

@@ -1,6 +1,6 @@
 """The rules of selections: known options, each once, within the limits."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from placet.cases.case import Offer
@@ -28,6 +28,15 @@ class Selection(ReviewType):
     def list_warnings(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Warn if there are no options, because then the reviewer can write anything."""
         return () if read_choice(context).options else (NO_OPTIONS,)
+
+    def list_own_fields(self, offer: Offer, data: Mapping[str, Any]) -> Collection[str]:
+        """Return the name of the selection in this data, and of the note."""
+        return (_find_selection_key(data), "note")
+
+    def validate_own(self, offer: Offer, action: str, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the selected ids under the name that was sent, which the service's schema describes."""
+        valid = self.validate(offer, action, own)
+        return {_find_selection_key(own): valid.pop("selected"), **valid}
 
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the selected ids under `selected`, also if sent as `selected_…`, and a note."""
@@ -75,8 +84,12 @@ class Selection(ReviewType):
     def summarize_answer(self, offer: Offer, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Return the selected options by their titles, then the note."""
         titles = {option.id: option.title for option in read_choice(offer.context).options}
-        picked = [titles.get(identity, identity) for identity in data.get("selected", ())]
-        return [("selected", picked), *((name, part) for name, part in data.items() if name != "selected")]
+        picked = {
+            name: [titles.get(one, one) if isinstance(one, str) else one for one in data[name]]
+            for name in ("selected", "selected_ids")
+            if isinstance(data.get(name), list | tuple)
+        }
+        return [(name, picked.get(name, part)) for name, part in data.items()]
 
 
 def _find_selection_key(data: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 
 from placet.errors import ValidationFailed
 from placet.protocol.conversion import convert_input, quote
-from placet.protocol.json_schema import UnusableSchema, compile_schema
 
 CALLS, AUTOMATIC = "tool_calls", "automatic"
 MAX_CALLS = 200
@@ -75,15 +74,6 @@ def list_schemas(asked: RequestedCalls) -> tuple[tuple[str, Mapping[str, Any]], 
         for number, call in enumerate(asked.calls)
         if call.schema is not None
     )
-
-
-def check_schema(path: str, schema: Mapping[str, Any]) -> None:
-    """Raise ValidationFailed if a tool's schema cannot be used to validate edited arguments."""
-    try:
-        compile_schema(schema)
-    except UnusableSchema as error:
-        reason = quote(str(error), 200)
-        raise ValidationFailed(f"{path} cannot be used: {reason}.", path=path) from error
 
 
 def group_calls(asked: RequestedCalls) -> tuple[CallGroup, ...]:

@@ -26,7 +26,6 @@ from placet.reviews.tool_calls.requested_calls import (
     CALLS,
     CallGroup,
     RequestedCalls,
-    check_schema,
     group_calls,
     has_tool_calls,
     list_schemas,
@@ -60,6 +59,7 @@ RUNNING = ("approve", "edit")
 class ToolCalls(ReviewType):
     """An approval whose context holds the tool calls of one turn of an agent."""
 
+    takes_result_schema = False
     declaration = TOOL_CALLS
     offers_grants = True
     _grants = PageGrants()
@@ -83,10 +83,6 @@ class ToolCalls(ReviewType):
     def list_schemas(self, context: Mapping[str, Any]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Return the schemas of the tools, each with its path."""
         return list_schemas(read_requested_calls(context))
-
-    def check_schema(self, path: str, schema: Mapping[str, Any]) -> None:
-        """Raise ValidationFailed if a tool's schema cannot be used to validate edited arguments."""
-        check_schema(path, schema)
 
     def evaluates_schema(self, offer: Offer, data: Mapping[str, Any]) -> bool:
         """Whether an edit is among the decisions, and a call has a schema."""
