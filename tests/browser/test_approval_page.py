@@ -142,7 +142,7 @@ def test_a_person_rejects_for_a_reason_that_the_service_suggested(
     labels = {"approve": "Send the reply", "reject": "Do not send"}
     hitl = ask(reason_presets=PRESETS, action_labels=labels)
     page.goto(hitl["review_url"])
-    suggested = page.get_by_role("group", name="Reasons suggested by acme")
+    suggested = page.get_by_role("group", name="Suggested reasons")
     page.get_by_label("Feedback").fill("Ask the shop first.")
     if scripts:
         suggested.get_by_role("button", name="Too generous").click()

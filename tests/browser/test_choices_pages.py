@@ -113,7 +113,7 @@ def test_a_person_compares_cards_and_chooses_within_the_limits(
     hitl = ask(ROOMS, options=[LOFT, *ROOMS["context"]["options"][1:]], reason_presets=["Close by"])
     expect(page.locator(":checked")).to_have_count(0)
     loft = card(page, "Canal Loft")
-    expect(loft.locator(".advice")).to_have_text("acme recommends this")
+    expect(loft.locator(".advice")).to_have_text("Recommended")
     expect(loft.locator(".badges > li")).to_have_text(["New", "Quiet"])
     expect(loft.locator("img")).to_have_attribute("src", DOT)
     expect(loft.locator(".price")).to_have_text("Price per day310 EUR")
@@ -221,7 +221,7 @@ def test_every_item_and_the_word_are_needed_and_nothing_is_lost(
     page: Page, ask: Ask, result: Result, scripts: bool
 ) -> None:
     hitl = ask(BACKUPS)
-    expect(page.locator(".caution")).to_contain_text("This cannot be undone.")
+    expect(page.locator(".final")).to_contain_text("It cannot be undone.")
     expect(page.get_by_text("Deleted backups cannot be brought back")).to_be_visible()
     expect(page.locator("input[type=checkbox]")).to_have_count(3)
     word = page.get_by_label("To confirm, type “delete”")
