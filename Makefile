@@ -47,7 +47,7 @@ test-full: ## Run every check on every combination of themes, sizes, languages, 
 compat: setup-test redis compat-agents ## Run each extra's tests on the lowest and the newest versions that it allows
 	$(BIN)/python -m scripts.compat $(ARGS)
 
-compat-agents: setup-test browser ## Try the gate in the newest Claude Code, OpenCode and Gemini CLI, without an account
+compat-agents: setup-test browser ## Try the gate in the newest Claude Code, Codex, OpenCode and Gemini CLI, without an account
 	$(BIN)/python -m scripts.coding_agents
 
 test-hook: TESTS = tests/hook

@@ -376,15 +376,48 @@ def test_claude_code_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: S
 # Codex
 
 
+def list_codex_options(model: ScriptedModel) -> list[str]:
+    """Let Codex use the scripted model."""
+    provider = f'{{name="fake",base_url="{model.url}/v1",wire_api="responses",requires_openai_auth=false}}'
+    settings = ("model_provider=fake", 'model="gpt-5"', f"model_providers.fake={provider}")
+    return [word for one in settings for word in ("-c", one)]
+
+
+def run_codex(gated: GatedHost, model: ScriptedModel, *, policy: str | None = None) -> RealHost:
+    """Codex, run once without asking itself. Its hooks are trusted for this run."""
+    host = RealHost(gated, model, "codex", policy)
+    trust = ("--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
+    host.start("codex", "exec", *trust, "--skip-git-repo-check", *list_codex_options(model), "go", env={})
+    return host
+
+
+def test_codex_asks_a_person_by_a_rule(gated: GatedHost, model: ScriptedModel) -> None:
+    gated.allow('[[ask]]\ntool = "Bash"')
+    for decision, is_made in (("reject", False), ("approve", True)):
+        model.say("exec_command", cmd="touch made.txt")
+        host = run_codex(gated, model)
+        assert "Codex wants to run: touch made.txt" in gated.open_page().text
+        assert not host.made.exists()
+        gated.answer(action=decision, **{"decision.1": decision})
+        host.end()
+        assert host.made.exists() == is_made
+
+
+def test_codex_runs_nothing_if_the_gate_is_gone(gated: GatedHost, model: ScriptedModel) -> None:
+    model.say("exec_command", cmd="touch made.txt")
+    host = run_codex(gated, model, policy="[[broken")
+    host.end()
+    assert "was not done" in model.read_results()
+    assert not host.made.exists()
+
+
 def test_codex_app_server_asks_through_the_proxy(gated: GatedHost, model: ScriptedModel) -> None:
     model.say(
         "exec_command", cmd="touch made.txt", sandbox_permissions="require_escalated", justification="x"
     )
     host = RealHost(gated, model, "codex")
     (gated.home / ".codex" / "hooks.json").unlink()
-    provider = f'{{name="fake",base_url="{model.url}/v1",wire_api="responses",requires_openai_auth=false}}'
-    settings = ("model_provider=fake", 'model="gpt-5"', f"model_providers.fake={provider}")
-    command = [str(PROGRAMS / "codex"), *(word for one in settings for word in ("-c", one)), "app-server"]
+    command = [str(PROGRAMS / "codex"), *list_codex_options(model), "app-server"]
     for decision, is_made in (("reject", False), ("approve", True)):
         model.say(model.tool, **model.arguments)
         client = CodexClient(host, command)
