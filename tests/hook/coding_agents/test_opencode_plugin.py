@@ -24,6 +24,10 @@ try {
 } catch (raised) {
   error = raised.message
 }
+if (process.argv[3]) {
+  const call = { tool: "bash", sessionID: "other", callID: "c" }
+  await hooks["tool.execute.before"](call, { args: { command: "ls" } })
+}
 const properties = { id: "per_1", sessionID: "s", permission: "bash", tool: { callID: "c" } }
 await hooks.event({ event: { type: "permission.asked", properties } })
 if (process.argv[2]) {
@@ -70,6 +74,13 @@ def test_a_clear_yes_lets_a_call_run(tmp_path: Path) -> None:
     assert found["error"] is None
     assert found["args"] == {"command": "touch made.txt"}
     assert find_reply(found) == {"reply": "once"}
+
+
+def test_a_person_is_asked_about_the_call_of_this_session(tmp_path: Path) -> None:
+    """Ids of calls are those of a model's provider, and another session may have the same."""
+    asked = build_answer(ASKED, "allow").replace("/dev/null", f"{tmp_path}/sent")
+    run_plugin(tmp_path, build_answer(BEFORE, "none"), asked, "", "other")
+    assert json.loads((tmp_path / "sent").read_text())["call"]["arguments"] == {"command": "touch made.txt"}
 
 
 def test_a_changed_call_runs_as_changed(tmp_path: Path) -> None:

@@ -46,11 +46,11 @@ function read(event, text) {
 }
 
 export const PlacetGate = async ({ client, directory }) => {
-  const calls = new Map() // id of a call -> the tool and its arguments
+  const calls = new Map() // session and id of a call -> the tool and its arguments
   const asking = new Map() // id of a permission -> ends its hook
 
   async function answer(asked) {
-    const call = calls.get(asked.tool?.callID)
+    const call = calls.get(`${asked.sessionID} ${asked.tool?.callID}`)
     const sent = { session: asked.sessionID, folder: directory, permission: asked, call }
     const said = await decide(ASKED, sent, (end) => asking.set(asked.id, end))
     if (!asking.delete(asked.id)) return // answered in the terminal meanwhile
@@ -79,7 +79,7 @@ export const PlacetGate = async ({ client, directory }) => {
         for (const name of Object.keys(output.args)) delete output.args[name]
         Object.assign(output.args, said.arguments)
       }
-      calls.set(input.callID, { ...call, arguments: output.args ?? {} })
+      calls.set(`${input.sessionID} ${input.callID}`, { ...call, arguments: output.args ?? {} })
       if (calls.size > MAX_REMEMBERED) calls.delete(calls.keys().next().value)
     },
   }
