@@ -14,6 +14,7 @@ import httpx
 from placet.errors import PlacetError, ServerRefused, Unavailable
 from placet.http.agent_requests import read_agent_request
 from placet.http.client_operations import (
+    ANSWER_CASE,
     CANCEL_CASE,
     FOLLOW_CASE,
     LIST_CASES,
@@ -144,6 +145,24 @@ class PlacetClient:
     def cancel(self, case_id: str, *, reason: str | None = None) -> dict[str, Any]:
         """Withdraw the case."""
         return self._call(CANCEL_CASE, {"case_id": case_id}, json={"reason": reason})
+
+    def answer(
+        self,
+        case_id: str,
+        action: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        responded_by: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Send what a person answered on your own page, the `review_url` of the case.
+
+        `responded_by` is their `name` and `email`, if you have verified who they are.
+        """
+        body = {"action": action, "data": dict(data or {})}
+        who = {} if responded_by is None else {"responded_by": dict(responded_by)}
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return self._call(ANSWER_CASE, {"case_id": case_id}, json={**body, **who}, headers=headers)
 
     def report_calls(self, case_id: str, receipts: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         """Report what became of the calls of a decided case; the first receipt of each call counts.

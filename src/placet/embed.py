@@ -209,6 +209,30 @@ class Placet:
             await parts.desk.get_current_case(case_id, await self._identify_owner(request, owner))
         )
 
+    async def answer(
+        self,
+        case_id: str,
+        action: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        responded_by: RespondedBy | None = None,
+        request: Request | None = None,
+        owner: str | None = IN_HOUSE,
+    ) -> PollResponse:
+        """Record what a person answered on your own page, the `review_url` of the case.
+
+        Raises NotPermitted for a case that is shown on our page.
+        """
+        parts = await self.parts()
+        case = await parts.desk.answer_for_reviewer(
+            case_id,
+            await self._identify_owner(request, owner),
+            action=action,
+            data=dict(data or {}),
+            responded_by=_require_storable_person(responded_by),
+        )
+        return build_poll_response(case)
+
     async def cancel(
         self,
         case_id: str,

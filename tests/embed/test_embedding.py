@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 
 from placet import Placet, Principal
 from placet.bootstrap.storage import open_memory_store
-from placet.errors import SettingsError
+from placet.errors import NotPermitted, SettingsError
+from placet.protocol.poll import RespondedBy
 from placet.protocol.review_types import STANDARD_TYPES
 from placet.reviews.registry import REVIEW_TYPES
 from tests.embed.apps import (
@@ -321,6 +322,12 @@ async def test_a_service_may_ask_in_its_own_name(tmp_path: Path) -> None:
         mine = await placet.confirmation("Feed the cat?", owner="ada")
         hers = msgspec.json.decode(mine.body)["hitl"]["case_id"]
         assert (await placet.status(hers, owner="ada")).status == "pending"
+        with pytest.raises(NotPermitted):
+            await placet.answer(case_id, "confirm")
+        page = {"review_url": "https://shop.example/decide"}
+        ours = msgspec.json.decode((await placet.confirmation("Sow?", **page)).body)["hitl"]
+        said = await placet.answer(ours["case_id"], "confirm", responded_by=RespondedBy(name="Ada"))
+        assert (ours["review_url"], said.responded_by) == (page["review_url"], RespondedBy(name="Ada"))
         assert (await placet.cancel(case_id, reason="it rains")).reason == "it rains"
 
 

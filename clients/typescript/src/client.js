@@ -61,12 +61,8 @@ export class PlacetClient {
    * @returns {Promise<HumanInputRequired>}
    */
   async open(draft, { idempotencyKey, agentRequest } = {}) {
-    if (idempotencyKey !== undefined && !/^[ -~]{1,255}$/.test(idempotencyKey)) {
-      throw new PlacetError("idempotencyKey must be 1 to 255 printable ASCII characters: it is sent as a header.");
-    }
+    const headers = nameRequest(idempotencyKey);
     const asked = agentRequest === undefined ? {} : await readAgentRequest(agentRequest);
-    /** @type {Record<string, string>} */
-    const headers = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
     return this.#send("POST", "/v1/cases", { ...asked, ...draft }, headers);
   }
 
@@ -128,6 +124,19 @@ export class PlacetClient {
   }
 
   /**
+   * Send what a person answered on your own page, the `review_url` of the case.
+   *
+   * @param {string} caseId @param {string} action @param {Record<string, unknown>} [data]
+   * @param {{respondedBy?: {name?: string, email?: string}, idempotencyKey?: string}} [options] `respondedBy`: who
+   *   answered, if you have verified it.
+   * @returns {Promise<Poll>}
+   */
+  answer(caseId, action, data = {}, { respondedBy, idempotencyKey } = {}) {
+    const who = respondedBy === undefined ? {} : { responded_by: respondedBy };
+    return this.#send("POST", `${pathOf(caseId)}/answer`, { action, data, ...who }, nameRequest(idempotencyKey));
+  }
+
+  /**
    * Report what became of the calls of a decided case; the first receipt of each call counts. Returns all
    * receipts of the case.
    *
@@ -179,6 +188,13 @@ export class PlacetClient {
       requestTimeoutMs: this.#timeoutMs,
     };
   }
+}
+
+/** @param {string | undefined} key @returns {Record<string, string>} */
+function nameRequest(key) {
+  if (key === undefined) return {};
+  if (/^[ -~]{1,255}$/.test(key)) return { "Idempotency-Key": key };
+  throw new PlacetError("idempotencyKey must be 1 to 255 printable ASCII characters: it is sent as a header.");
 }
 
 /** @param {string} caseId */

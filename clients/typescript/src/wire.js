@@ -6,6 +6,7 @@
  *
  * @typedef {object} CaseReader Who else may poll and stream a case: the agent that called you.
  * @property {string} [bearer_sha256] SHA-256, in lower-case hexadecimal, of the agent's credential.
+ * @property {JsonWebKey} [public_key] The key with which the agent signs its requests: Ed25519 or P-256.
  * @property {string} [principal] Another principal of the server.
  *
  * @typedef {object} CaseDraft The question of a service to a reviewer.
@@ -19,6 +20,7 @@
  * @property {boolean} [allow_default_approve]
  * @property {string} [callback_url] Where the server POSTs the outcome.
  * @property {string} [hitl_callback_url] The field of this name in the agent's request.
+ * @property {string} [review_url] A page of your own for the reviewer; `{case_id}` in it is replaced.
  * @property {CaseReader} [reader]
  * @property {string | string[]} [reminder_at]
  * @property {string[]} [inline_actions] If present, inline submit is offered, for these actions only.

@@ -25,6 +25,15 @@ async function serve(t, listener) {
   return `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (server.address()).port}`;
 }
 
+test("a case on the service's own page is answered by the service", async () => {
+  const { hitl } = await client.open({ ...QUESTION, review_url: "https://shop.example/decide/{case_id}" });
+  assert.equal(hitl.review_url, `https://shop.example/decide/${hitl.case_id}`);
+  const respondedBy = { name: "Ada" };
+  const poll = await client.answer(hitl.case_id, "approve", { feedback: "Fine." }, { respondedBy });
+  assert.ok(poll.status === "completed");
+  assert.deepEqual(poll.responded_by, respondedBy);
+});
+
 test("a case is opened, waited for and answered", async () => {
   const { hitl, status } = await client.open(QUESTION, { idempotencyKey: unique() });
   assert.equal(status, "human_input_required");

@@ -115,6 +115,21 @@ export declare class PlacetClient {
         reason?: string;
     }): Promise<Poll>;
     /**
+     * Send what a person answered on your own page, the `review_url` of the case.
+     *
+     * @param {string} caseId @param {string} action @param {Record<string, unknown>} [data]
+     * @param {{respondedBy?: {name?: string, email?: string}, idempotencyKey?: string}} [options] `respondedBy`: who
+     *   answered, if you have verified it.
+     * @returns {Promise<Poll>}
+     */
+    answer(caseId: string, action: string, data?: Record<string, unknown>, { respondedBy, idempotencyKey }?: {
+        respondedBy?: {
+            name?: string;
+            email?: string;
+        };
+        idempotencyKey?: string;
+    }): Promise<Poll>;
+    /**
      * Report what became of the calls of a decided case; the first receipt of each call counts. Returns all
      * receipts of the case.
      *

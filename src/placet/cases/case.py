@@ -114,6 +114,8 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The time of the last event after the creation, so that no later event is dated before it."""
     grant_digests: dict[str, str] = {}
     """The digest of each grant that was given with this case, by the grant's id."""
+    own_review_url: str | None = None
+    """The page of the service's own that shows this case in place of ours; None for ours."""
     receipts: tuple[CallReceipt, ...] = ()
     """What became of its calls, as far as the agent has reported it."""
 

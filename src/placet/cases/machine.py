@@ -400,6 +400,7 @@ def _erase(case: Case, command: Command, now: datetime) -> ChangesAndFacts:
         "decision": None,
         "reason": None,
         "handed_back": (),
+        "own_review_url": None,
         "receipts": (),
         "callback_url": None,
         "reader": None,

@@ -18,6 +18,7 @@ from placet.desk.case_limits import Limits
 from placet.desk.draft import CaseDraft
 from placet.errors import ValidationFailed
 from placet.http.signed_requests import normalize_public_key
+from placet.protocol.addresses import is_secure_or_loopback
 from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.forms import parse_form
@@ -125,11 +126,12 @@ def build_case(
         expires_at=expires_at,
         default_action=_choose_default_action(draft),
         offer_digest=compute_offer_digest(credentials.case_id, offer),
-        review_digests=(digest_token(credentials.review_token),),
+        review_digests=() if draft.review_url else (digest_token(credentials.review_token),),
         submit_digest=digest_token(credentials.submit_token) if offer.inline_actions else None,
         owner=owner,
         callback_url=draft.hitl_callback_url if draft.callback_url is None else draft.callback_url,
         reader=_check_reader(draft.reader),
+        own_review_url=_build_own_review_url(draft, offer, credentials.case_id),
         reminders=_list_reminders(draft, now, expires_at),
         previous_case_id=draft.previous_case_id,
         subject=subject,
@@ -200,6 +202,24 @@ def _choose_default_action(draft: CaseDraft) -> DefaultAction:
     if not draft.allow_default_approve:
         raise ValidationFailed("default_action: approve needs allow_default_approve: true beside it.")
     return "approve"
+
+
+def _build_own_review_url(draft: CaseDraft, offer: Offer, case_id: str) -> str | None:
+    """Return the URL of the service's own page. Raises ValidationFailed where ours has to be used."""
+    if draft.review_url is None:
+        return None
+    policy = offer.verification_policy
+    if offer.four_eyes or offer.reviewers or policy is not None:
+        raise ValidationFailed(
+            "review_url: four_eyes, reviewers and verification_policy need our page, since we know and check "
+            "the person there. Leave review_url out."
+        )
+    if draft.page_context:
+        raise ValidationFailed("review_url: page_context is for our page. Leave one of them out.")
+    url = draft.review_url.replace("{case_id}", case_id)
+    if not is_secure_or_loopback(url):
+        raise ValidationFailed("review_url: use an https:// address without a user name, or loopback.")
+    return url
 
 
 def _check_reader(reader: CaseReader | None) -> CaseReader | None:

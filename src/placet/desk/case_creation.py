@@ -253,6 +253,8 @@ class CaseCreator:
         links = self._addresses.build_links(
             case.id, review_token=credentials.review_token, submit_token=submit_token
         )
+        if case.own_review_url is not None:
+            links = replace(links, review_url=case.own_review_url)
         return msgspec.json.encode(build_human_input_required(case, offer, links, warnings=warnings))
 
     def _replay(self, request: IdempotentRequest, case: Case, body: bytes) -> IdempotencyRecord:

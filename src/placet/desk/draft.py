@@ -37,6 +37,7 @@ Prompt = Annotated[
 ]
 TimeoutText = Annotated[str, Meta(max_length=50, extra_json_schema={"pattern": duration.PATTERN})]
 CallbackUrl = Annotated[str, Meta(max_length=2048, extra_json_schema={"pattern": "^https?://"})]
+OwnReviewUrl = Annotated[str, Meta(max_length=2048, extra_json_schema={"pattern": "^https?://"})]
 AgentCallbackUrl = Annotated[str, Meta(max_length=2048)]
 SpecVersion = Annotated[str, Meta(max_length=20, extra_json_schema={"enum": list(SPEC_VERSIONS)})]
 
@@ -102,6 +103,13 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
         _describe(
             "The field of this name in the agent's request: used if there is no `callback_url`. An address "
             "that cannot be called is left out, with a warning in the 202."
+        ),
+    ] = None
+    review_url: Annotated[
+        OwnReviewUrl | None,
+        _describe(
+            "A page of your own for the reviewer, in place of ours: https. `{case_id}` in it is replaced. "
+            "Send the answer with POST /v1/reviews/{case_id}/answer. The key needs the scope `cases:answer`."
         ),
     ] = None
     reader: Annotated[

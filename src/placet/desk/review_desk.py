@@ -60,6 +60,7 @@ from placet.errors import (
     CaseNotFound,
     ContentAltered,
     ContentChanged,
+    NotPermitted,
     RequestError,
     Unavailable,
     ValidationFailed,
@@ -345,11 +346,41 @@ class ReviewDesk:
         except RequestError as error:
             error.details.setdefault("case_id", case_id)
             if error.status == 403:  # spec 0.7: the page to open instead, without a token
-                error.details.setdefault("review_url", self.addresses.build_page_url(case_id))
+                page = case.own_review_url or self.addresses.build_page_url(case_id)
+                error.details.setdefault("review_url", page)
             raise
         return SubmitReceipt(
             status=case.status.value, case_id=case.id, completed_at=cast(datetime, case.closed_at)
         )
+
+    async def answer_for_reviewer(
+        self,
+        case_id: str,
+        principal: Principal,
+        *,
+        action: str,
+        data: dict[str, Any],
+        responded_by: RespondedBy | None = None,
+        replay_digest: str | None = None,
+    ) -> Case:
+        """Apply the answer that a person gave on the page of the principal's own service.
+
+        Raises NotPermitted for a case that is shown on our page: there, people answer for themselves.
+        """
+        case, offer = await self.get_case_and_offer(
+            require_owner(await self.store.get_case(case_id), principal).id
+        )
+        if case.own_review_url is None:
+            raise NotPermitted("This case is shown on our page, where the reviewer answers it.")
+        answer = Answer(
+            action=action,
+            data=data,
+            path="browser_submit",
+            actor=get_actor(principal),
+            responded_by=responded_by,
+            replay_digest=replay_digest,
+        )
+        return await self._take(case, offer, answer, None)
 
     async def _answer(self, case: Case, offer: Offer, answer: Answer) -> Case:
         require(case, Respond, now=self.now())  # a late or second answer gets this error before any other

@@ -154,7 +154,7 @@ class NotificationCourier:
             case,
             offer,
             kind=notification.kind,
-            review_url=self._desk.addresses.build_review_url(case.id, token),
+            review_url=case.own_review_url or self._desk.addresses.build_review_url(case.id, token),
             references=self._build_references(case, offer, notification, recipient),
             service_name=self._desk.service_name,
             round=await self._count_rounds(case),

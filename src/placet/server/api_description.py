@@ -10,7 +10,7 @@ from placet.protocol.callback import HITL_SIGNATURE, WEBHOOK_ID, WEBHOOK_SIGNATU
 from placet.protocol.event_data import EventData
 from placet.protocol.review_callback import ReviewCallback
 from placet.server import api_examples as examples
-from placet.server.case_api import CaseApi, answers, cases
+from placet.server.case_api import CaseApi, answers, cases, own_pages
 from placet.server.endpoint_api import EndpointApi, callbacks
 from placet.server.grant_api import GrantApi, grants
 from placet.server.public_api import PublicApi, public
@@ -33,7 +33,9 @@ Sent to the case's `callback_url` once it has ended; at least once, so expect re
 and anything else is retried for some days."""
 
 TAGS: dict[str, str] = {
-    group.tag: group.description for group in (cases, answers, callbacks, grants, public) if group.tag
+    group.tag: group.description
+    for group in (cases, answers, own_pages, callbacks, grants, public)
+    if group.tag
 }
 API_ROUTES: tuple[Route, ...] = tuple(
     route

@@ -83,6 +83,7 @@ OPENED = as_examples(
     )
 )
 POLLS = as_examples(pending=PENDING, completed=_COMPLETED, expired=_EXPIRED, cancelled=_CANCELLED)
+ANSWERED = as_examples(completed=_COMPLETED)
 WITHDRAWN = as_examples(withdrawn=_CANCELLED)
 SUBMISSION = as_examples(
     pressed=SubmitRequest(action="approve", submitted_via="telegram_inline_button", submitted_by=_PRESSED_BY)

@@ -46,6 +46,7 @@ from placet.http.asgi import (
     read_text_header,
 )
 from placet.http.client_operations import (
+    ANSWER_CASE,
     CANCEL_CASE,
     FOLLOW_CASE,
     LIST_CASES,
@@ -68,16 +69,17 @@ from placet.http.route import (
     RouteReply,
 )
 from placet.http.routing import Authenticate
-from placet.ports.identity import CASES_READ, Principal
+from placet.ports.identity import CASES_ANSWER, CASES_READ, Principal
 from placet.protocol.event_data import EventData
 from placet.protocol.hitl_object import HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
-from placet.protocol.poll import PollResponse, Status
+from placet.protocol.poll import PollResponse, RespondedBy, Status
 from placet.reviews.registry import REVIEW_TYPES, list_types_requiring_answer
 from placet.server import api_examples as examples
 from placet.server.polling import StatusPoll, require_reading
 from placet.server.signed_requests import is_signed_with, read_signed_request
 from placet.server.streams import EventStreams
+from placet.text.characters import is_one_line, is_storable
 
 READER = Principal(name=None, scopes=frozenset({CASES_READ}))
 """The agent that called a service, known to Placet only by the digest of its credential."""
@@ -120,12 +122,44 @@ cases = RouteGroup(
     read="cases:read",
     write="cases:write",
 )
+own_pages = RouteGroup(
+    tag="Own pages",
+    description="Answer for a person who decided on a page of your service.",
+    read=CASES_ANSWER,
+    write=CASES_ANSWER,
+)
 answers = RouteGroup(
     tag="Answers",
     description="Answer for a person who pressed a button in a messenger.",
     credential="submitToken",
     handling="raw",
 )
+
+
+class AnsweringPerson(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Who answered on the service's own page."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    email: Annotated[str, Meta(min_length=1, max_length=320)] | None = None
+
+
+class AnswerRequest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a person answered on the service's own page."""
+
+    action: Annotated[str, Meta(max_length=64)]
+    data: dict[str, Any] = {}
+    responded_by: Annotated[
+        AnsweringPerson | None, Meta(description="The person, if you have verified who it is.")
+    ] = None
+
+    @property
+    def person(self) -> RespondedBy | None:
+        """Who answered. Raises InvalidSubmission for a name that cannot be shown on one line."""
+        said = self.responded_by or AnsweringPerson()
+        texts = [text for text in (said.name, said.email) if text is not None]
+        if not all(is_one_line(text) and is_storable(text) for text in texts):
+            raise InvalidSubmission("responded_by: name and email must be text on one line.")
+        return RespondedBy(name=said.name, email=said.email) if texts else None
 
 
 class CaseSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -198,6 +232,11 @@ _LISTED = examples.as_examples(
     one=CaseList(cases=(CaseSummary(type=next(iter(REVIEW_TYPES)), poll=examples.PENDING),))
 )
 _REASON = examples.as_examples(reason=CancelRequest(reason="Sent by phone."))
+_ANSWER = examples.as_examples(
+    approved=AnswerRequest(
+        action="approve", responded_by=AnsweringPerson(name="Ada", email="ada@example.com")
+    )
+)
 _REPORT = ReceiptReport(
     receipts=(
         CallReceipt(call_id="call_7d1", outcome=ExecutionOutcome.RAN, at=examples.ANSWERED_AT),
@@ -241,6 +280,7 @@ _ANSWERING: RouteOptions = {
 
 _draft_decoder = msgspec.json.Decoder(CaseDraft)
 _submit_decoder = msgspec.json.Decoder(SubmitRequest)
+_answer_decoder = msgspec.json.Decoder(AnswerRequest)
 _cancel_decoder = msgspec.json.Decoder(CancelRequest)
 _encode = msgspec.json.Encoder().encode
 
@@ -291,8 +331,11 @@ class CaseApi(HttpApi):
         principal = await self._authenticate(scope)
         require_caller(principal, "cases:write")
         body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
+        draft = decode(_draft_decoder, body)
+        if draft.review_url is not None:
+            require_scope(principal, CASES_ANSWER)
         opened = await self._desk.open(
-            decode(_draft_decoder, body),
+            draft,
             principal,
             idempotency_key=read_text_header(scope, b"idempotency-key"),
         )
@@ -417,6 +460,45 @@ class CaseApi(HttpApi):
         case = await self._desk.cancel(case_id, principal, reason=request.reason)
         return build_json_reply(200, _encode(build_poll_response(case)))
 
+    @own_pages.declare(
+        ANSWER_CASE,
+        handling="raw",
+        parameters=(CASE_ID, IDEMPOTENCY_KEY),
+        body=RequestBody(model=AnswerRequest, description="The answer, and who gave it.", examples=_ANSWER),
+        reply=RouteReply(
+            description="The answer is accepted.", model=PollResponse, examples=examples.ANSWERED
+        ),
+        errors=(
+            InvalidSubmission,
+            InvalidAction,
+            InvalidSelection,
+            InvalidInput,
+            CaseNotFound,
+            AlreadyClosed,
+            CaseExpired,
+        ),
+    )
+    async def answer_case(self, scope: Scope, receive: Receive, case_id: str) -> RawReply:
+        """Send an answer from your own page.
+
+        For a case that was opened with `review_url`, by a key with the scope `cases:answer`. The first answer
+        stands; every later one gets 409.
+        """
+        principal = await self._authenticate(scope)
+        body = await read_body(scope, receive, limit=self._desk.limits.max_body_bytes)
+        require_caller(principal, CASES_ANSWER)
+        request = decode(_answer_decoder, body, misfit=InvalidSubmission)
+        key = read_text_header(scope, b"idempotency-key")
+        case = await self._desk.answer_for_reviewer(
+            case_id,
+            principal,
+            action=request.action,
+            data=request.data,
+            responded_by=request.person,
+            replay_digest=_digest_replay(case_id, key, body),
+        )
+        return build_json_reply(200, _encode(build_poll_response(case)))
+
     @cases.declare(
         REPORT_CALLS,
         parameters=(CASE_ID,),
@@ -463,9 +545,7 @@ class CaseApi(HttpApi):
             await self._desk.require_submitter(case_id, token)  # do not describe the body to others
             raise
         key = read_text_header(scope, b"idempotency-key")
-        replay_digest = (
-            idempotency.digest(case_id, idempotency.check_key(key), body) if key is not None else None
-        )
+        replay_digest = _digest_replay(case_id, key, body)
         receipt = await self._desk.submit_inline(case_id, token, request, replay_digest=replay_digest)
         return build_json_reply(200, _encode(receipt))
 
@@ -525,6 +605,11 @@ def read_reader_credential(scope: Scope) -> str | None:
     scheme, _, token = (read_text_header(scope, b"authorization") or "").partition(" ")
     credential = token.strip() if scheme.lower() == "bearer" else read_text_header(scope, b"x-api-key")
     return credential or None
+
+
+def _digest_replay(case_id: str, key: str | None, body: bytes) -> str | None:
+    """Return the digest by which a repeated answer is known, or None without an Idempotency-Key."""
+    return None if key is None else idempotency.digest(case_id, idempotency.check_key(key), body)
 
 
 def require_caller(principal: Principal, scope: str) -> None:
