@@ -20,7 +20,7 @@ PARTS := lint test-hook test-browser-1 test-browser-2 test-browser-3 test-pages 
 # A part says what it found when it ends, so that the parts' failures are not mixed.
 GROUP_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # All extras but those of OWN_ENVIRONMENT in scripts/compat.py, which no lock can contain beside the others.
-LOCKED_EXTRAS := ag-ui comprehend grpc langchain mcp openai-agents otel postgres presidio pydantic-ai redis relay server sqlite
+LOCKED_EXTRAS := ag-ui comprehend grpc langchain mcp openai-agents otel postgres presidio pydantic-ai redis relay server sqlite web-push
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
   --generate-hashes --no-header --no-annotate $(UPGRADE)

@@ -42,6 +42,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "sqlite": ("apsw",),
     "strands": ("strands",),
     "temporal": ("temporalio",),
+    "web-push": (*_SERVER, "py_vapid", "pywebpush"),
 }
 """Extra -> packages that it installs and that a module of ours imports."""
 
@@ -76,6 +77,9 @@ NEEDED_BY: Mapping[str, str] = {
     "placet.http.response_compression": "server",
     "placet.http.routing": "server",
     "placet.mcp": "mcp",
+    "placet.notify.bootstrap": "server",
+    "placet.notify.receiving": "server",
+    "placet.notify.web_push": "web-push",
     "placet.sqlite_outages": "sqlite",
     "placet.pages": "server",
     "placet.protocol.patterns": "server",

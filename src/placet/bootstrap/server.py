@@ -32,7 +32,7 @@ from placet.extras import is_available
 from placet.http.asgi import Receive, Scope, read_body
 from placet.http.route import Route, get_first_step
 from placet.http.routing import RouteServer
-from placet.notify.bootstrap import Notifier, build_case_notifications
+from placet.notify.bootstrap import Notifier, build_case_notifications, build_push_sender, read_push_key
 from placet.pages.renderer import PageRenderer
 from placet.pages.theme import Theme, load_built_in_theme, read_theme
 from placet.ports.case_store import CaseCreation, CaseUpdate
@@ -76,6 +76,7 @@ from placet.signing.checkpoint_signature import sign_checkpoint
 from placet.signing.stored_signer import StoredSigner, read_published_keys
 
 if TYPE_CHECKING:
+    from placet.notify.web_push import WebPushSender
     from placet.relay.bootstrap import Relay
     from placet.server.serving import ServedApp
     from placet.server.tracing import TracedApp
@@ -105,6 +106,7 @@ class ServerParts:
         verifier: EvidenceVerifier | None,
         review_types: Mapping[str, ReviewRules],
         identify: Identify | None,
+        push_key: str | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -124,6 +126,7 @@ class ServerParts:
         # A service that authenticates requests does not use our keys, with which people sign in.
         self._inbox_sessions = self._build_inbox_sessions() if authenticate is None else None
         self.couriers: dict[str, Courier] = {"webhook": _build_webhook_courier(self.http, settings)}
+        self._push = self._build_push_sender(push_key)
         self._notifier = self._build_notifier()
         self.outbox = Outbox(store=store, couriers=self.couriers, clock=now)
         self.streams = EventStreams(self.desk)
@@ -189,6 +192,18 @@ class ServerParts:
             message_id=random_values.generate_message_id,
         )
 
+    def _build_push_sender(self, private_key: str | None) -> "WebPushSender | None":
+        if self.settings.notify is None or private_key is None:
+            return None
+        return build_push_sender(
+            self.settings.notify,
+            store=self.store,
+            http=self.http,
+            private_key=private_key,
+            public_url=self.settings.public_url,
+            now=self._now,
+        )
+
     def _build_notifier(self) -> Notifier | None:
         """Return what sends notifications, and add its courier."""
         if self.settings.notify is None or self._notifications is None:
@@ -200,6 +215,7 @@ class ServerParts:
             outbox=self.store,
             secret=self._secret,
             environ=os.environ,
+            push=self._push,
         )
         self.couriers[NOTIFY] = notifier.courier
         return notifier
@@ -409,6 +425,7 @@ class ServerParts:
             renderer=self.renderer,
             replies=self.replies,
             monotonic=clock.monotonic,
+            push=self._push,
         )
         return (*HomePage(renderer=self.renderer, replies=self.replies).routes(), *inbox.routes())
 
@@ -532,6 +549,7 @@ async def build(
             verifier=verifier,
             review_types=review_types,
             identify=identify,
+            push_key=await read_push_key(settings.notify, opened),
         )
         if await parts.wants_relay():
             parts.add_relay()

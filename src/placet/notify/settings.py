@@ -8,10 +8,13 @@ from msgspec import Struct, field
 
 from placet.channels.registry import check_answerer, split_address
 from placet.errors import SettingsError, ValidationFailed
+from placet.notify.push_hosts import PUSH_HOSTS
 from placet.ports.recipients import ALL_KINDS, NotificationKind
 from placet.protocol.duration import parse_duration
 from placet.text.characters import is_one_line, is_storable
 
+WEB_PUSH = "webpush"
+"""The channel of the addresses `webpush:NAME`: the browsers of people who sign in with the key NAME."""
 RECIPIENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_PERSON_NAME_LENGTH = 100
 
@@ -54,6 +57,16 @@ class NotifySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long before its deadline a case warns its recipients; empty for no warnings. A case that is open
     for less than twice this time has no warning."""
 
+    web_push_hosts: tuple[str, ...] = PUSH_HOSTS
+    """The push services that browsers may name, `*` for any text. Add one if a browser is refused."""
+    web_push_contact: str | None = None
+    """Whom a push service asks about this server: `mailto:…` or `https://…`. Default: the base URL."""
+
+    @property
+    def push_addresses(self) -> tuple[str, ...]:
+        """The addresses whose messages go to browsers."""
+        return tuple(one for one in self.addresses if split_address(one)[0] == WEB_PUSH)
+
     @property
     def warn_before(self) -> timedelta | None:
         """How long before its deadline a case warns, or None."""
@@ -81,6 +94,9 @@ def list_answerers(recipient: RecipientSettings) -> Mapping[str, str]:
 def check_notify(notify: NotifySettings) -> None:
     """Raise SettingsError for recipients or rules that are not valid."""
     _ = notify.warn_before
+    contact = notify.web_push_contact
+    if contact is not None and not contact.startswith(("mailto:", "https://")):
+        raise SettingsError("notify.web_push_contact must begin with mailto: or https://.")
     people: dict[str, str] = {}
     for name, recipient in notify.recipients.items():
         _check_recipient(name, recipient, people)

@@ -108,3 +108,8 @@ def _list_hooks(selectors: str) -> list[str]:
 @cache
 def _list_imports(module: str) -> tuple[str, ...]:
     return tuple(_IMPORT.findall(read_assets().get(module, b"").decode()))
+
+
+def read_notification_worker() -> bytes:
+    """Return the script that shows notifications. It has an address of its own, because browsers keep it."""
+    return (_STATIC / "notification_worker.js").read_bytes()

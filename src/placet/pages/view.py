@@ -196,6 +196,10 @@ class InboxView(Struct, frozen=True, kw_only=True):
     waiting_url: str
     decided_url: str
     open_url: str
+    push_key: str | None = None
+    """The key with which this browser can subscribe to notifications; None if the server sends none."""
+    push_url: str = ""
+    worker_url: str = ""
     sign_out_url: str
     first_url: str
     csrf: str

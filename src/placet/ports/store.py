@@ -14,6 +14,7 @@ from placet.ports.key_store import KeyStore
 from placet.ports.log_store import LogStore
 from placet.ports.outbox_store import OutboxStore
 from placet.ports.passkey_store import PasskeyStore
+from placet.ports.push_store import PushStore
 from placet.ports.retention_store import RetentionStore
 from placet.ports.store_maintenance import StoreMaintenance
 from placet.ports.task_store import TaskStore
@@ -27,6 +28,7 @@ class Store(
     OutboxStore,
     EndpointStore,
     KeyStore,
+    PushStore,
     ConfigStore,
     TaskStore,
     HoldStore,

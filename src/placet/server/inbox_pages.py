@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Protocol
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -21,10 +22,12 @@ from placet.errors import (
     RateLimited,
     SessionEnded,
     Unavailable,
+    ValidationFailed,
 )
 from placet.http.asgi import ClientDisconnected, read_body
 from placet.http.error_replies import describe_error
 from placet.http.route import HttpApi, pages
+from placet.pages.assets import read_notification_worker
 from placet.pages.renderer import PageRenderer
 from placet.pages.view import InboxView, MessageView, SignInView
 from placet.server.case_sessions import SESSION_LIFETIME
@@ -41,6 +44,23 @@ MAX_FORM_BYTES = 10_000
 PageHandler = Callable[[Request], Awaitable[Response]]
 
 
+class PushSubscriptions(Protocol):
+    """Stores the browsers in which people turn on notifications."""
+
+    @property
+    def public_key(self) -> str:
+        """The key that browsers subscribe with, as base64url."""
+        ...
+
+    async def subscribe(self, owner: str, *, endpoint: str, p256dh: str, auth: str) -> None:
+        """Store a browser of this person. Raises ValidationFailed for one that is not valid."""
+        ...
+
+    async def unsubscribe(self, owner: str, endpoint: str) -> None:
+        """Forget a browser of this person."""
+        ...
+
+
 class InboxPages(HttpApi):
     """Serves the inbox to people who have an inbox key."""
 
@@ -52,7 +72,10 @@ class InboxPages(HttpApi):
         renderer: PageRenderer,
         replies: PageReplies,
         monotonic: Callable[[], float],
+        push: PushSubscriptions | None = None,
     ) -> None:
+        """`push` stores the browsers in which people turn on notifications; None if there are none."""
+        self._push = push
         self._desk = desk
         self._sessions = sessions
         self._renderer = renderer
@@ -102,6 +125,26 @@ class InboxPages(HttpApi):
         response = self._go()
         self._set_cookie(response, "", max_age=0)
         return response
+
+    @pages.post("/inbox/notifications", "turnOnNotifications")
+    async def change_notifications(self, request: Request) -> Response:
+        """Notify the person in this browser from now on, or no longer."""
+        visitor, pairs = await self._find_visitor(request)
+        if self._push is None:
+            raise CaseNotFound()
+        endpoint = _read_value(pairs, "endpoint")
+        if _read_value(pairs, "off"):
+            await self._push.unsubscribe(visitor.name, endpoint)
+        else:
+            p256dh, auth = _read_value(pairs, "p256dh"), _read_value(pairs, "auth")
+            await self._push.subscribe(visitor.name, endpoint=endpoint, p256dh=p256dh, auth=auth)
+        return Response(status_code=204, headers=HEADERS)
+
+    @pages.get("/inbox/worker.js", "readNotificationWorker")
+    async def read_worker(self, request: Request) -> Response:
+        """Return the script that shows notifications while no page is open."""
+        headers = {**HEADERS, "content-type": "text/javascript; charset=utf-8"}
+        return Response(read_notification_worker(), headers=headers)
 
     @pages.post("/inbox/open", "openFromInbox")
     async def open(self, request: Request) -> Response:
@@ -175,6 +218,9 @@ class InboxPages(HttpApi):
             decided_url=f"{self._address}?show=decided",
             open_url=f"{self._address}/open",
             sign_out_url=f"{self._address}/sign-out",
+            push_key=self._push.public_key if self._push is not None else None,
+            push_url=f"{self._address}/notifications",
+            worker_url=f"{self._address}/worker.js",
             csrf=visitor.csrf,
             state=headers["etag"],
             now=self._desk.now(),
@@ -240,6 +286,7 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
     (CaseNotFound, "not_found"),
     (BodyTooLarge, "unreadable"),
     (InvalidSubmission, "unreadable"),
+    (ValidationFailed, "unreadable"),
     (RateLimited, "too_busy"),
     (ContentAltered, "altered"),
     (Unavailable, "not_recorded"),

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.errors import HeaderParseError
 from email.headerregistry import Address
@@ -13,9 +13,10 @@ from typing import Any, cast
 from placet.channels.email import render
 from placet.channels.email.smtp import SECURITIES, SMTPS_PORT, MailServer, Security
 from placet.channels.environment import require_variables
+from placet.channels.link_only import LinkOnlyChannel
 from placet.channels.platform_api import Sleep
 from placet.errors import SettingsError, Unreachable
-from placet.ports.channel import Card, CaseClosure, Interaction, SentMessage, WebhookRequest, WebhookResult
+from placet.ports.channel import Card, CaseClosure, SentMessage
 from placet.protocol.addresses import LOOPBACK_HOSTS
 
 SUBMISSION_PORT = 587
@@ -25,7 +26,7 @@ REQUIRED = ("PLACET_EMAIL_HOST", "PLACET_EMAIL_FROM", "PLACET_EMAIL_TO")
 LINK_ONLY = "Answers by e-mail are not supported. The recipient answers on the review page."
 
 
-class EmailChannel:
+class EmailChannel(LinkOnlyChannel):
     """One recipient, reached through one mail server.
 
     `security` is `starttls`, `tls`, or `none` for a server on this machine; default: derived from the port
@@ -33,6 +34,7 @@ class EmailChannel:
     """
 
     name = "email"
+    why = LINK_ONLY
 
     def __init__(
         self,
@@ -91,22 +93,6 @@ class EmailChannel:
         if len(self._ended) >= MAX_THREADS:
             del self._ended[next(iter(self._ended))]
         self._ended[root] = None
-
-    async def reply(self, interaction: Interaction, text: str) -> None:
-        """Raise SettingsError: e-mails have no buttons."""
-        raise SettingsError(LINK_ONLY)
-
-    async def handle_webhook(self, request: WebhookRequest) -> WebhookResult:
-        """Raise SettingsError: no e-mail is received."""
-        raise SettingsError(LINK_ONLY)
-
-    async def listen(self) -> AsyncIterator[Sequence[Interaction]]:
-        """Raise SettingsError: no e-mail is received."""
-        raise SettingsError(LINK_ONLY)
-        yield ()
-
-    async def aclose(self) -> None:
-        """Do nothing: no connection stays open between e-mails."""
 
     async def _deliver(self, message: EmailMessage) -> None:
         mail = message.as_bytes()

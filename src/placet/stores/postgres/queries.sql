@@ -400,6 +400,21 @@ DELETE FROM inbox_sessions WHERE digest = $1
 -- name: delete_ended_inbox_sessions
 DELETE FROM inbox_sessions WHERE ends_at <= $1
 
+-- name: upsert_push_subscription
+INSERT INTO push_subscriptions (endpoint, owner, p256dh, auth, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (endpoint) DO UPDATE SET owner = $2, p256dh = $3, auth = $4, created_at = $5
+
+-- name: select_push_subscriptions
+SELECT endpoint, owner, p256dh, auth, created_at FROM push_subscriptions WHERE owner = $1 ORDER BY created_at, number
+
+-- name: delete_push_subscription
+DELETE FROM push_subscriptions WHERE endpoint = $1
+
+-- name: delete_old_push_subscriptions
+DELETE FROM push_subscriptions WHERE number IN (
+  SELECT number FROM push_subscriptions WHERE owner = $1 ORDER BY created_at DESC, number DESC OFFSET $2
+)
+
 -- name: select_grants
 SELECT
   grants.id, cases.id, grants.owner, tool, agent, patterns, uses, used, granted_at, expires_at, granted_by, call_id,

@@ -8,6 +8,7 @@ from placet.stores.sql.inbox import SqlInboxStore
 from placet.stores.sql.keys import SqlKeyStore
 from placet.stores.sql.log import SqlLogStore
 from placet.stores.sql.outbox import SqlOutboxStore
+from placet.stores.sql.push import SqlPushStore
 from placet.stores.sql.relay import SqlRelayStore
 from placet.stores.sql.verification import SqlPasskeyStore, SqlVerificationStore
 
@@ -17,6 +18,7 @@ class SqlStore(
     SqlInboxStore,
     SqlOutboxStore,
     SqlKeyStore,
+    SqlPushStore,
     SqlGrantStore,
     SqlRelayStore,
     SqlLogStore,

@@ -140,6 +140,17 @@ CREATE TABLE inbox_sessions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX inbox_sessions_by_end ON inbox_sessions (ends_at);
 
+-- The browsers in which people have turned on notifications.
+CREATE TABLE push_subscriptions (
+  number     INTEGER PRIMARY KEY,
+  endpoint   TEXT    NOT NULL UNIQUE,
+  owner      TEXT    NOT NULL,
+  p256dh     TEXT    NOT NULL,
+  auth       TEXT    NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX push_subscriptions_of_owner ON push_subscriptions (owner, created_at);
+
 -- Passkeys of people, the invitations to register them, and answers that wait for a proof of the person.
 CREATE TABLE passkeys (
   number  INTEGER PRIMARY KEY,

@@ -16,6 +16,7 @@ from placet.testing.contracts.grant_store import GrantStoreContract
 from placet.testing.contracts.inbox_store import InboxStoreContract
 from placet.testing.contracts.key_store import KeyStoreContract
 from placet.testing.contracts.outbox_store import OutboxStoreContract
+from placet.testing.contracts.push_store import PushStoreContract
 from placet.testing.contracts.relay_store import RelayStoreContract
 from placet.testing.contracts.verification_store import PasskeyStoreContract, VerificationStoreContract
 from placet.testing.samples import sample_approval, sample_creation, sample_link_step, sample_update
@@ -28,6 +29,7 @@ class StoreContract(
     ErasureContract,
     OutboxStoreContract,
     KeyStoreContract,
+    PushStoreContract,
     GrantStoreContract,
     RelayStoreContract,
     PasskeyStoreContract,

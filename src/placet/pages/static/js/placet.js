@@ -15,6 +15,7 @@ const MODULES = {
   "[data-send]": "./send.js",
   "[data-handover]": "./handover.js",
   "[data-inbox]": "./inbox.js",
+  "form[data-push]": "./push.js",
   "[data-passkey]": "./passkey.js",
 };
 
