@@ -170,15 +170,24 @@ _OPEN_MARKUP = re.compile(
     rf"|{OVERRIDE}[^\u202c\n]*\Z|{_RIGHT_TO_LEFT_TAG}[^<]*\Z|\x1b[\]P_^X][^\x07\x1b\x9c]*\Z"
 )
 _COMMENT = ("<!--", "-->")
+_MARKUP_SIGN = re.compile(f"[<\x1b{OVERRIDE}]")
+_BOUNDARY_DISTANCE = 64
+"""Nearly always, a word has ended within so many characters."""
 
 
 def find_open_word(text: str, limit: int) -> int:
     """Return where a word or number begins that may go on after `limit`, at which an open form begins."""
-    opening, closing = _COMMENT
-    comment = text.find(opening, text.rfind(closing) + 1)
-    markup = _OPEN_MARKUP.search(text)
-    limit = min(limit, len(text) if comment < 0 else comment, len(text) if markup is None else markup.start())
-    end = 0
-    for boundary in _BOUNDARY.finditer(text, 0, limit):
-        end = boundary.end()
-    return end
+    if _MARKUP_SIGN.search(text) is not None:
+        opening, closing = _COMMENT
+        comment = text.find(opening, text.rfind(closing) + 1)
+        markup = _OPEN_MARKUP.search(text)
+        limit = min(
+            limit,
+            len(text) if comment < 0 else comment,
+            len(text) if markup is None else markup.start(),
+        )
+    for begin in (max(0, limit - _BOUNDARY_DISTANCE), 0):
+        ends = [boundary.end() for boundary in _BOUNDARY.finditer(text, begin, limit)]
+        if ends:
+            return ends[-1]
+    return 0
