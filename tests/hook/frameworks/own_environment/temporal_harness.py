@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
@@ -100,7 +100,7 @@ class TemporalHarness(Harness):
 
     is_async = True
     children = "wait"
-    disturbances: ClassVar[Collection[Disturbance]] = ("kill",)
+    disturbances = frozenset[Disturbance](["kill"])
     forks_after_use = False
 
     def __init__(
