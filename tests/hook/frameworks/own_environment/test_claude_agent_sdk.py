@@ -18,6 +18,7 @@ from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 from tests.hook.frameworks.own_environment.waiting_runs import next_waiting, running
 
 HOOK = HumanInTheLoopHook({"Bash": ToolConfig(allowed_decisions=("approve", "edit", "reject", "respond"))})
+SUBTASK = "Have a helper touch the file."
 TOUCH = {"command": "touch made.txt", "description": "x"}
 
 
@@ -144,6 +145,45 @@ def test_a_tool_without_a_rule_is_denied_where_claude_code_asks() -> None:
     approval = ClaudeAgentApproval(hook, saver=MemorySaver(), run_id="r")
     said = asyncio.run(approval.can_use_tool("Bash", TOUCH, ToolPermissionContext(tool_use_id="t")))
     assert said.behavior == "deny"
+
+
+@pytest.mark.parametrize(("delay_s", "edit"), [(0, True), (1, False)])
+def test_another_hook_cannot_change_what_a_person_approved(
+    approval: ClaudeAgentApproval, claude: ClaudeRun, delay_s: float, edit: bool
+) -> None:
+    """Claude Code runs all hooks at once; the last one that changes the arguments wins."""
+
+    async def change(sent: Any, tool_use_id: str | None, context: Any) -> Any:
+        await asyncio.sleep(delay_s)
+        changed = {**TOUCH, "command": "touch changed.txt"}
+        said = {"permissionDecision": "allow", "updatedInput": changed}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}}
+
+    options = approval.gate(claude.options(hooks={"PreToolUse": [HookMatcher(hooks=[change])]}))
+    with running(lambda: claude.go(options)) as done:
+        stopped = next_waiting(approval, done)
+        shown = stopped.tool_feedbacks[0].arguments
+        edited = {**TOUCH, "command": "touch edited.txt"}
+        approval.answer(stopped.edit_tool("Bash", edited) if edit else stopped.approve_all())
+    ran = edited if edit else shown
+    assert [f"touch {path.name}" for path in claude.project.iterdir()] == [ran["command"]]
+
+
+def test_a_call_of_a_subagent_waits(approval: ClaudeAgentApproval, claude: ClaudeRun) -> None:
+    def answer_by_conversation(path: str, text: str) -> tuple[str, str]:
+        if SUBTASK in text:
+            claude.model.tool, claude.model.arguments = "Bash", TOUCH
+        return answer(path, text)
+
+    answer = claude.model.answer
+    claude.model.answer = answer_by_conversation  # type: ignore[method-assign]
+    claude.model.say("Agent", description="x", prompt=SUBTASK, subagent_type="general-purpose")
+    with running(lambda: claude.go(approval.gate(claude.options()))) as done:
+        stopped = next_waiting(approval, done)
+        assert [call.name for call in stopped.undecided] == ["Bash"]
+        assert not claude.made.exists()
+        approval.answer(stopped.reject_all("no"))
+    assert not claude.made.exists()
 
 
 def test_hooks_of_others_stay(approval: ClaudeAgentApproval) -> None:
