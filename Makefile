@@ -30,7 +30,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 unexport UV_PYTHON PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full compat compat-agents lint format docs gallery languages bench faults lock clean
-.PHONY: $(PARTS) setup-base setup-test browser redis load-generator node-packages
+.PHONY: $(PARTS) setup-base setup-test browser redis pgbouncer load-generator node-packages
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -54,6 +54,7 @@ test-hook: TESTS = tests/hook
 test-hook: redis
 test-mcp: TESTS = tests/mcp tests/bench
 test-mcp: load-generator
+test-others: pgbouncer
 test-browser-1: TESTS = $(BROWSER_1)
 test-browser-2: TESTS = $(BROWSER_2)
 test-browser-3: TESTS = tests/browser $(patsubst %,--ignore=%,$(BROWSER_1) $(BROWSER_2))
@@ -121,6 +122,9 @@ browser: setup-test
 
 redis: setup-test
 	@$(BIN)/python -m scripts.redis_server
+
+pgbouncer: setup-test
+	@$(BIN)/python -m scripts.pgbouncer
 
 load-generator: setup-test
 	@$(BIN)/python -m scripts.wrk

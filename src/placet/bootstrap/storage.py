@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ IN_MEMORY = ":memory:"
 SQLITE = "sqlite://"
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 DIRECT = "direct"
-"""The part of a PostgreSQL URL that names the server behind a pooler, as HOST or HOST:PORT."""
+"""The part of a PostgreSQL URL that names the server behind a pooler: HOST, HOST:PORT or a socket's folder."""
 
 
 class SchemaChange(Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ def _read_address(url: str) -> "PostgresAddress":
     if len(direct) > 1 or not direct[0]:
         raise SettingsError(f"db: {DIRECT} names one server, as HOST or HOST:PORT.")
     user, at, _ = parts.netloc.rpartition("@")
-    behind = parts._replace(netloc=user + at + direct[0], query=rest)
+    behind = parts._replace(netloc=user + at + quote(direct[0], safe=":[]"), query=rest)
     return PostgresAddress(url=urlunsplit(parts._replace(query=rest)), direct_url=urlunsplit(behind))
 
 
