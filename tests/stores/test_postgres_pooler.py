@@ -14,9 +14,9 @@ from examples.stage import find_free_port
 from placet.bootstrap.storage import open_store
 from placet.ports.store import Store
 from placet.testing.contracts.case_store import create_answered_case, create_sample_case, gather_outcomes
+from placet.testing.memory_folder import make_memory_folder
 from placet.testing.samples import sample_creation
 from scripts import pgbouncer
-from tests.hook.memory_folder import make_memory_folder
 from tests.stores.postgres_database import empty_database
 from tests.waiting import eventually
 

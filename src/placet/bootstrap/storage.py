@@ -23,7 +23,7 @@ IN_MEMORY = ":memory:"
 SQLITE = "sqlite://"
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 DIRECT = "direct"
-"""The part of a PostgreSQL URL that names the server behind a pooler: HOST, HOST:PORT or a socket's folder."""
+"""The part of a PostgreSQL URL that names the server behind a pooler: HOST:PORT, or a socket's folder."""
 
 
 class SchemaChange(Struct, frozen=True, kw_only=True):
