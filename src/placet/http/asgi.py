@@ -74,6 +74,13 @@ async def _read_sent_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     return b"".join(chunks)
 
 
+def get_route_path(scope: Scope) -> str:
+    """Return the path below the point where this app is mounted."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path[len(root) :] if root and path.startswith(root) else path
+
+
 def read_header(scope: Scope, name: bytes) -> bytes | None:
     """Return the first header of this lower-case name."""
     for key, value in scope["headers"]:

@@ -17,6 +17,7 @@ from placet.http.asgi import (
     Scope,
     Send,
     StreamedReplyNeeded,
+    get_route_path,
     send_reply,
 )
 from placet.http.error_replies import build_error_reply
@@ -164,10 +165,10 @@ class PlacetApp:
     async def _get_reply_of_mounted(self, scope: Scope, receive: Receive, path: str) -> RawReply:
         """Return the complete reply of a mounted application; raise StreamedReplyNeeded if it has none."""
         app: Any = self._find_mounted(path)
-        found = await app.reply(scope, receive)
+        found: RawReply | None = await app.reply(scope, receive)
         if found is None:
             raise StreamedReplyNeeded
-        return RawReply(*found)
+        return found
 
     def find_route_name(self, method: str, path: str) -> str:
         """Return the name under which requests to this path are counted; it holds no ids or tokens."""
@@ -214,10 +215,3 @@ class PlacetApp:
         await receive()
         await self._stop()
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def get_route_path(scope: Scope) -> str:
-    """Return the path below the point where this app is mounted."""
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    return path[len(root) :] if root and path.startswith(root) else path

@@ -7,9 +7,19 @@ cookies and never do. Credentials are not allowed: a script sends its key in a h
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from placet.http.asgi import AsgiMessage, Header, RawReply, Receive, Scope, Send, read_header, send_reply
+from placet.http.asgi import (
+    AsgiMessage,
+    Header,
+    RawReply,
+    Receive,
+    Scope,
+    Send,
+    get_route_path,
+    read_header,
+    send_reply,
+)
 from placet.protocol.service_paths import API, OPENAPI, WELL_KNOWN
-from placet.server.app import PlacetApp, get_route_path
+from placet.server.app import PlacetApp
 from placet.server.streams import EventStreams
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from placet.http.asgi import AsgiMessage, Receive, Scope, Send
+from placet.http.asgi import AsgiMessage, Receive, Scope, Send, get_route_path
 from placet.ports.courier import Courier, DeliveryReply, OutgoingRequest
-from placet.server.app import PlacetApp, get_route_path
+from placet.server.app import PlacetApp
 from placet.server.streams import EventStreams
 
 NAME = "placet"

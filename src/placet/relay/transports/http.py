@@ -21,7 +21,17 @@ from placet.errors import (
     Unavailable,
     Unreachable,
 )
-from placet.http.asgi import Receive, Scope, Send
+from placet.http.asgi import (
+    NO_STORE,
+    NOSNIFF,
+    RawReply,
+    Receive,
+    Scope,
+    Send,
+    get_route_path,
+    read_text_header,
+    send_reply,
+)
 from placet.relay.a2a.call import INSPECTED_HEADERS, ROUTINE_HEADER_VALUES, CallParseError, parse_call
 from placet.relay.a2a.cards import WELL_KNOWN_PATHS, compute_etag
 from placet.relay.a2a.dialects import Dialect
@@ -35,24 +45,18 @@ from placet.relay.runtime.call_handler import CallHandler
 from placet.relay.runtime.call_recorder import CallOutcome, CallRecorder
 from placet.relay.runtime.streaming import StreamRelay
 from placet.relay.tenants import RegisteredCaller, Subscription
-from placet.relay.transports.request_reading import Authenticate, ReadBody, get_path_below, read_body_in_time
+from placet.relay.transports.request_reading import Authenticate, ReadBody, read_body_in_time
 from placet.relay.upstream.agent_cards import AgentCardCache
 
 MAX_QUERY = 4096
 CARD_FRESH_S = 60
 CALL_INTERRUPTED = "The call was interrupted before it ended."
 
-Header = tuple[bytes, bytes]
-Reply = tuple[int, list[Header], bytes]
-"""Status, headers and body."""
-
 # The headers of callers that are forwarded. A list of headers to remove could miss a credential.
 FORWARDED_HEADERS = frozenset(
     {b"accept", b"a2a-version", b"a2a-extensions", b"x-a2a-extensions", b"content-type", b"last-event-id"}
     | {b"accept-language", b"traceparent", b"tracestate"}
 )
-NO_STORE: Header = (b"cache-control", b"no-store")
-NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 _CORRELATION = re.compile(r"[!-~]{1,128}")
 
 
@@ -91,25 +95,25 @@ class RelayApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request. Errors before the call is parsed are raised, and the server sends them."""
-        agent_id, slash, below = get_path_below(scope, AGENT_PROXY).partition("/")
+        agent_id, slash, below = get_route_path(scope).removeprefix(AGENT_PROXY).partition("/")
         if slash + below in WELL_KNOWN_PATHS:
             subscription, is_public = await self._find_card_subscription(scope, agent_id)
             await self._send_card(scope, send, subscription, is_public=is_public)
             return
         received, correlation_id = await self._receive_call(scope, receive, agent_id, slash + below)
         if isinstance(received, RelayAnswer):
-            await _send(send, _build_reply(received, correlation_id))
+            await send_reply(send, _build_reply(received, correlation_id))
         elif received.call.streamed:
             await self._stream_call(received, receive, send)
         else:
-            await _send(send, _build_reply(await self._answer_call(received), correlation_id))
+            await send_reply(send, _build_reply(await self._answer_call(received), correlation_id))
 
-    async def reply(self, scope: Scope, receive: Receive) -> Reply | None:
+    async def reply(self, scope: Scope, receive: Receive) -> RawReply | None:
         """Return the reply to a request whose body was read. Return None if the reply must be streamed.
 
         If it returns None, nothing was done. Raises as a call of this app does.
         """
-        agent_id, slash, below = get_path_below(scope, AGENT_PROXY).partition("/")
+        agent_id, slash, below = get_route_path(scope).removeprefix(AGENT_PROXY).partition("/")
         if slash + below in WELL_KNOWN_PATHS:
             return None
         received, correlation_id = await self._receive_call(scope, receive, agent_id, slash + below)
@@ -201,7 +205,7 @@ class RelayApp:
         if stream.is_started:
             await stream.end()
         elif answer is not None:
-            await _send(send, _build_reply(answer, exchange.correlation_id))
+            await send_reply(send, _build_reply(answer, exchange.correlation_id))
 
     def _record(
         self,
@@ -267,8 +271,8 @@ class RelayApp:
                 raise NotPermitted(problem.message) from problem
             raise Unreachable(problem.message) from problem
         etag = offer.etag if card is offer.card else compute_etag(card)
-        sent_etag = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
-        unchanged = etag in sent_etag.decode("latin-1") or sent_etag.strip() == b"*"
+        sent_etag = read_text_header(scope, b"if-none-match") or ""
+        unchanged = etag in sent_etag or sent_etag.strip() == "*"
         visibility = b"public" if is_public else b"private"
         headers = [
             (b"etag", etag.encode()),
@@ -279,8 +283,8 @@ class RelayApp:
         body = b"" if unchanged else msgspec.json.encode(card)
         if not unchanged:
             headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": 304 if unchanged else 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+        sent = b"" if scope["method"] == "HEAD" else body
+        await send_reply(send, RawReply(304 if unchanged else 200, headers, sent))
 
 
 class _CallerStream:
@@ -371,16 +375,10 @@ def _parse_exchange(
 
 def _get_correlation_id(sent: dict[bytes, bytes]) -> str:
     """Return the caller's correlation id if it is valid, or a new one."""
-    sent_id = _decode_header(sent.get(b"x-correlation-id"))
-    return (
-        sent_id
-        if sent_id and _CORRELATION.fullmatch(sent_id)
-        else random_values.generate_correlation_id(clock.now())
-    )
-
-
-def _decode_header(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("latin-1")
+    sent_id = sent.get(b"x-correlation-id", b"").decode("latin-1")
+    if _CORRELATION.fullmatch(sent_id):
+        return sent_id
+    return random_values.generate_correlation_id(clock.now())
 
 
 def _build_error_answer(problem: A2AError, dialect: Dialect, rpc_id: RpcId) -> RelayAnswer:
@@ -391,7 +389,7 @@ def _build_error_answer(problem: A2AError, dialect: Dialect, rpc_id: RpcId) -> R
     )
 
 
-def _build_reply(answer: RelayAnswer, correlation_id: str) -> Reply:
+def _build_reply(answer: RelayAnswer, correlation_id: str) -> RawReply:
     headers = [
         (b"content-type", answer.content_type.encode("latin-1")),
         (b"content-length", b"%d" % len(answer.body)),
@@ -400,10 +398,4 @@ def _build_reply(answer: RelayAnswer, correlation_id: str) -> Reply:
         (b"x-correlation-id", correlation_id.encode()),
         *answer.headers,
     ]
-    return answer.status, headers, answer.body
-
-
-async def _send(send: Send, reply: Reply) -> None:
-    status, headers, body = reply
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    return RawReply(answer.status, headers, answer.body)

@@ -15,13 +15,6 @@ Authenticate = Callable[[Scope], Awaitable[Principal]]
 """Returns the principal of a request, or raises."""
 
 
-def get_path_below(scope: Scope, prefix: str) -> str:
-    """Return the path below `prefix`, without the path that the server is mounted at."""
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    return (path[len(root) :] if root and path.startswith(root) else path)[len(prefix) :]
-
-
 async def read_body_in_time(
     read_body: ReadBody, scope: Scope, receive: Receive, limits: RelayLimits, *, noun: str
 ) -> bytes:

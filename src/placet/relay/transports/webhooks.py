@@ -14,7 +14,16 @@ from placet.errors import (
     RateLimited,
     ValidationFailed,
 )
-from placet.http.asgi import Receive, Scope, Send
+from placet.http.asgi import (
+    NO_STORE,
+    RawReply,
+    Receive,
+    Scope,
+    Send,
+    get_route_path,
+    read_text_header,
+    send_reply,
+)
 from placet.relay.a2a.dialects import REST_1_0
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.reply import A2AReply
@@ -22,7 +31,7 @@ from placet.relay.push import PushWebhook, WebhookRepository, token_matches
 from placet.relay.route_addresses import NOTIFICATIONS, WEBHOOKS
 from placet.relay.runtime.notifications import WEBHOOK_NOT_FOUND, NotificationHandler
 from placet.relay.settings import RelayLimits
-from placet.relay.transports.request_reading import ReadBody, get_path_below, read_body_in_time
+from placet.relay.transports.request_reading import ReadBody, read_body_in_time
 from placet.relay.upstream.agent_client import JSON_TYPES
 
 MAX_CONCURRENT = 64
@@ -59,9 +68,7 @@ class WebhookEndpoint:
         with self._limit_concurrency(webhook):
             body = await read_body_in_time(self._read_body, scope, receive, self._limits, noun="notification")
             await self._notifications.handle(webhook.id, _parse_notification(scope, body), len(body))
-        headers = [(b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": 204, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
+        await send_reply(send, RawReply(204, [NO_STORE], b""))
 
     @contextmanager
     def _limit_concurrency(self, webhook: PushWebhook) -> Iterator[None]:
@@ -109,7 +116,7 @@ class NotificationRateLimit:
 
 
 def _get_webhook_id(scope: Scope) -> str | None:
-    below = get_path_below(scope, WEBHOOKS)
+    below = get_route_path(scope).removeprefix(WEBHOOKS)
     return below[: -len(NOTIFICATIONS)] if below.endswith(NOTIFICATIONS) else None
 
 
@@ -125,8 +132,8 @@ def _list_tokens(scope: Scope) -> list[str]:
 
 
 def _parse_notification(scope: Scope, body: bytes) -> A2AReply:
-    content_type = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    if content_type.decode("latin-1").partition(";")[0].strip().lower() not in JSON_TYPES:
+    content_type = read_text_header(scope, b"content-type") or ""
+    if content_type.partition(";")[0].strip().lower() not in JSON_TYPES:
         raise ValidationFailed("The content type is not JSON. Send application/json.")
     try:
         document = _decode(body)
