@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -23,7 +24,13 @@ from placet.ports.audit_store import AuditRow
 from placet.ports.config_store import ConfigKind, ConfigRecord, ConfigStore
 from placet.ports.identity import Principal
 from placet.protocol.forbidden_networks import Network
-from placet.relay.record_changes import RecordChange, Versioned
+from placet.relay.record_changes import (
+    MAX_ATTEMPTS,
+    RecordChange,
+    Versioned,
+    read_at_one_revision,
+    read_revision,
+)
 from placet.relay.settings import (
     TENANT,
     AgentSettings,
@@ -54,7 +61,7 @@ RegistryKey = tuple[str, str]
 
 ALL_TENANTS = "*"
 REVISION_ID = "registry"
-MAX_ATTEMPTS = 8
+KINDS: tuple[ConfigKind, ...] = ("agent", "caller", "group")
 EntryT = TypeVar("EntryT", AgentSettings, CallerSettings, GroupSettings)
 log = logging.getLogger("placet.relay")
 REFRESH_INTERVAL_S = 0.25
@@ -229,26 +236,19 @@ class StoredRegistry(Struct, frozen=True, kw_only=True):
 
 async def read_registry_revision(store: ConfigStore) -> int:
     """Return how many times agents, callers and groups were changed."""
-    record = await store.get_record(ALL_TENANTS, "registry", REVISION_ID)
-    return 0 if record is None else record.rev
+    return await read_revision(store, ALL_TENANTS, "registry", REVISION_ID)
 
 
 async def read_stored_registry(store: ConfigStore) -> StoredRegistry:
     """Return the stored registry at one revision; raise RelayConflict if it keeps changing."""
-    rev = await read_registry_revision(store)
-    for _ in range(MAX_ATTEMPTS):
-        agents = await store.list_records("agent")
-        callers = await store.list_records("caller")
-        groups = await store.list_records("group")
-        before, rev = rev, await read_registry_revision(store)
-        if rev == before:
-            return StoredRegistry(
-                rev=rev,
-                agents=_decode_records(agents, AgentSettings),
-                callers=_decode_records(callers, CallerSettings),
-                groups=_decode_records(groups, GroupSettings),
-            )
-    raise RelayConflict("The registry changed while it was read. Try again.")
+    get_revision = partial(read_registry_revision, store)
+    rev, (agents, callers, groups) = await read_at_one_revision(store, KINDS, get_revision)
+    return StoredRegistry(
+        rev=rev,
+        agents=_decode_records(agents, AgentSettings),
+        callers=_decode_records(callers, CallerSettings),
+        groups=_decode_records(groups, GroupSettings),
+    )
 
 
 def build_record(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -20,10 +21,15 @@ from placet.relay.policy.policy_set import (
     build_revision_record,
     snapshot_from_records,
 )
-from placet.relay.record_changes import RecordChange, Versioned
+from placet.relay.record_changes import (
+    MAX_ATTEMPTS,
+    RecordChange,
+    Versioned,
+    read_at_one_revision,
+    read_revision,
+)
 from placet.relay.tenants import DEFAULT_TENANT, Membership
 
-MAX_ATTEMPTS = 8
 MAX_SNAPSHOTS = 64
 """Limit of tenants whose snapshots are cached."""
 SETTINGS_AUTHOR = "settings"
@@ -33,23 +39,16 @@ T = TypeVar("T")
 
 async def read_policy_revision(store: ConfigStore, tenant: str) -> int:
     """Return how many times the tenant's policies, groups and bindings were changed."""
-    record = await store.get_record(tenant, "policies", REVISION_ID)
-    return 0 if record is None else record.rev
+    return await read_revision(store, tenant, "policies", REVISION_ID)
 
 
 async def read_policy_snapshot(store: ConfigStore, tenant: str) -> PolicySnapshot:
     """Return the tenant's policies at one revision; raise RelayConflict if they keep changing."""
-    rev = await read_policy_revision(store, tenant)
-    for _ in range(MAX_ATTEMPTS):
-        policies = await store.list_records("policy", tenant)
-        groups = await store.list_records("policy_group", tenant)
-        bindings = await store.list_records("binding", tenant)
-        before, rev = rev, await read_policy_revision(store, tenant)
-        if rev == before:
-            return await asyncio.to_thread(
-                snapshot_from_records, rev, policies=policies, groups=groups, bindings=bindings
-            )
-    raise RelayConflict("The tenant's policies changed while they were read. Try again.")
+    get_revision = partial(read_policy_revision, store, tenant)
+    rev, (policies, groups, bindings) = await read_at_one_revision(store, KINDS, get_revision, tenant)
+    return await asyncio.to_thread(
+        snapshot_from_records, rev, policies=policies, groups=groups, bindings=bindings
+    )
 
 
 class PolicyRepository:
