@@ -180,21 +180,23 @@ def test_a_picture_in_a_stream_is_held_and_shown_once_it_is_approved(tmp_path: P
             agents={"errands": AgentSettings(url=raw.url)},
             callers={"acme": CallerSettings(agents=("errands",))},
             policies=str(tmp_path / "policies.json"),
-            early_return="1s",
         )
         with running(tmp_path, relay=settings) as server:
             message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "draw"}]}
-            told = httpx.post(
-                f"{server.url}/relay/v1/agents/errands",
-                json={
-                    "jsonrpc": "2.0",
-                    "id": 1,
-                    "method": "SendStreamingMessage",
-                    "params": {"message": message},
-                },
-                headers={"Authorization": f"Bearer {server.api_key}", "A2A-Version": "1.0"},
-                timeout=PATIENCE_S,
-            ).text
+            call = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "SendStreamingMessage",
+                "params": {"message": message},
+            }
+            headers = {"Authorization": f"Bearer {server.api_key}", "A2A-Version": "1.0"}
+            address = f"{server.url}/relay/v1/agents/errands"
+            told = ""
+            with httpx.stream("POST", address, json=call, headers=headers, timeout=PATIENCE_S) as response:
+                for line in response.iter_lines():  # the stream stays open until the decision
+                    told += line
+                    if "HITL_HELD" in line:
+                        break
             assert "HITL_HELD" in told
             assert PICTURE not in told
             wait_until_settled(server, decide(server, "drawn"))
