@@ -134,7 +134,7 @@ def test_ordinary_events_leave() -> None:
     ]
     for event in events[1:]:
         event["artifactUpdate"]["append"] = True
-    assert release(EVALUATOR, parse_events(events), []) == {0, 1, 2}
+    assert release(EVALUATOR, parse_events(events), []) == {0, 1, 2, 3}
 
 
 def test_events_of_one_artifact_share_one_joined_text() -> None:
