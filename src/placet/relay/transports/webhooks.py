@@ -21,7 +21,7 @@ from placet.http.asgi import (
     Scope,
     Send,
     get_route_path,
-    read_text_header,
+    read_header,
     send_reply,
 )
 from placet.relay.a2a.dialects import REST_1_0
@@ -132,7 +132,7 @@ def _list_tokens(scope: Scope) -> list[str]:
 
 
 def _parse_notification(scope: Scope, body: bytes) -> A2AReply:
-    content_type = read_text_header(scope, b"content-type") or ""
+    content_type = (read_header(scope, b"content-type") or b"").decode("latin-1")
     if content_type.partition(";")[0].strip().lower() not in JSON_TYPES:
         raise ValidationFailed("The content type is not JSON. Send application/json.")
     try:
