@@ -21,7 +21,6 @@ from placet.http.asgi import (
     Scope,
     Send,
     get_route_path,
-    read_header,
     send_reply,
 )
 from placet.relay.a2a.dialects import REST_1_0
@@ -132,8 +131,8 @@ def _list_tokens(scope: Scope) -> list[str]:
 
 
 def _parse_notification(scope: Scope, body: bytes) -> A2AReply:
-    content_type = (read_header(scope, b"content-type") or b"").decode("latin-1")
-    if content_type.partition(";")[0].strip().lower() not in JSON_TYPES:
+    content_type = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    if content_type.decode("latin-1").partition(";")[0].strip().lower() not in JSON_TYPES:
         raise ValidationFailed("The content type is not JSON. Send application/json.")
     try:
         document = _decode(body)
