@@ -14,6 +14,7 @@ PlacetError
 │   ├── MethodNotAllowed       405  method_not_allowed
 │   ├── AlreadyClosed          409  duplicate_submission
 │   │   └── ContentChanged     409  content_changed
+│   ├── OperationConflict      409  operation_conflict
 │   ├── CaseStillOpen          409  case_open
 │   ├── CaseExpired            410  case_expired
 │   ├── UnsupportedEncoding    415  unsupported_encoding
@@ -168,6 +169,13 @@ class AlreadyClosed(RequestError):
     """This case is already closed. The first answer counts."""
 
     code = "duplicate_submission"
+    status = 409
+
+
+class OperationConflict(RequestError):
+    """The operation is not in a state in which this can be done."""
+
+    code = "operation_conflict"
     status = 409
 
 

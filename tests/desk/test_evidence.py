@@ -178,8 +178,8 @@ async def test_raw_proofs_are_not_stored(kit: DeskForTests, verifier: Verifier) 
 async def test_without_a_verifier_evidence_is_refused(store: Store) -> None:
     kit = create_desk_for_tests(store=store)
     with pytest.raises(ValidationFailed, match="proof_of_human:mark"):
-        await open_with_policy(kit, policy())
-    opened = await open_with_policy(kit, policy(mode="optional"))
+        await open_with_policy(kit, policy(fallback={"on_missing": "reject", "on_invalid": "reject"}))
+    opened = await open_with_policy(kit, policy())
     assert await attempt(kit, opened, "inline_submit", build_bound_evidence(opened)) is VerificationFailed
     assert await attempt(kit, opened, "browser_submit") is None
 

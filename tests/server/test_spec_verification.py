@@ -205,11 +205,13 @@ def test_a_policy_that_nothing_can_meet_is_refused_and_no_provider_is_needed(tmp
     with running(tmp_path) as bare, bare.client(bare.api_key) as client:
         assert bare.press(bare.open(client, inline_actions=["confirm"]), "confirm").status_code == 200
         for path in ("inline_submit", "browser_submit"):
-            draft = {**EXAMPLE, "verification_policy": policy(required_for=[path])}
+            strict = policy(required_for=[path], fallback={"on_missing": "reject", "on_invalid": "reject"})
+            draft = {**EXAMPLE, "verification_policy": strict}
             refused = client.post("/v1/cases", json={**draft, "inline_actions": ["confirm"]})
             assert refused.status_code == 400
             assert "proof_of_human:mark" in refused.json()["message"]
-        hitl = bare.open(client, inline_actions=["confirm"], verification_policy=policy(mode="optional"))
+        hitl = bare.open(client, inline_actions=["confirm"], verification_policy=policy())
+        assert bare.press(hitl, "confirm").json()["error"] == "verification_required"
         refused = bare.press(hitl, "confirm", verification_evidence=[build_evidence(hitl)])
         assert refused.json()["error"] == "verification_failed"
 

@@ -165,7 +165,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.8",
         level="OPTIONAL",
         text="Bind cases to an agent's own identity.",
-        not_ours="An optional profile that we do not offer, and say so in discovery.",
+        tests=(
+            "tests/server/test_agent_access.py::test_a_proof_of_possession_holds_for_one_request_with_one_key",
+        ),
+        divergence="For services that embed Placet; API keys of the server are not bound, as discovery says.",
     ),
     Requirement(
         id="0.8-world-id",

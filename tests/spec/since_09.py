@@ -263,6 +263,12 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         section="0.9",
         level="OPTIONAL",
         text="Agents prepare and commit operations under a profile of its own.",
-        not_ours="An optional profile that we do not offer.",
+        tests=(
+            "tests/server/test_agent_access.py::test_only_a_confirmation_makes_an_operation_ready",
+            "tests/server/test_agent_access.py::test_a_commit_names_the_terms_that_were_reviewed",
+            "tests/server/test_agent_access.py::test_the_review_of_an_operation_keeps_the_rules_of_the_profile",
+            "tests/server/test_agent_access.py::test_a_proof_of_possession_holds_for_one_request_with_one_key",
+        ),
+        divergence="For services that embed Placet; tokens come from their authorization server.",
     ),
 )

@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "migrate": ("placet.cli.migrate", "Update the schema of the database."),
     "signing": ("placet.cli.signing", "List, rotate and revoke the keys that sign results."),
     "verify": ("placet.cli.verification", "Verify a signed result, or the whole log of a database."),
+    "convert": ("placet.cli.conversion", "Convert reviews to and from A2A, ADL and WDL."),
     "skill": ("placet.cli.skill", "Print a SKILL.md for a service, or for agents that run commands."),
 }
 

@@ -19,17 +19,20 @@ from placet.desk.draft import CaseDraft
 from placet.errors import ValidationFailed
 from placet.http.signed_requests import normalize_public_key
 from placet.protocol.addresses import is_secure_or_loopback
+from placet.protocol.agent_access import parse_agent_access
 from placet.protocol.conversion import quote
 from placet.protocol.duration import format_duration, parse_duration
 from placet.protocol.forms import parse_form
 from placet.protocol.hitl_object import DefaultAction
 from placet.protocol.mail_address import is_mail_address
+from placet.protocol.review_types import CONFIRMATION
 from placet.protocol.surface import parse_surface
 from placet.protocol.verification import (
     IDENTIFYING,
     ProofSource,
     RequirementBranch,
     SubmitPath,
+    VerificationPolicy,
     find_unmeetable_branches,
 )
 from placet.protocol.versions import DEFAULT_VERSION, check_version, require_fields_in_version
@@ -143,13 +146,28 @@ def check_policy(draft: CaseDraft, sources: Sequence[ProofSource], now: datetime
     policy = draft.verification_policy
     if policy is not None:
         usable = [source for source in sources if draft.reviewers or not source.needs_reviewers]
-        for path in policy.required_for if policy.mode != "optional" else ():
+        for path in _list_paths_to_meet(policy):
             if unmet := find_unmeetable_branches(policy, path, usable):
                 raise ValidationFailed(_describe_unmeetable(path, unmet, sources))
         if policy.binding.expires_at is not None and policy.binding.expires_at <= now:
             raise ValidationFailed("verification_policy.binding.expires_at: has passed.")
     if draft.reviewers:
         _check_reviewers(draft)
+    if parse_agent_access(draft.shown_context) is not None:
+        _check_agent_access(draft)
+
+
+def _list_paths_to_meet(policy: VerificationPolicy) -> list[SubmitPath]:
+    """Return the paths on which the policy must be possible to meet.
+
+    An inline answer without evidence may send the person to the page; then the page is the way to answer.
+    """
+    leads_to_page = policy.fallback.on_missing == "browser_review"
+    return [
+        path
+        for path in policy.required_for
+        if policy.requires_evidence(path) and not (path == "inline_submit" and leads_to_page)
+    ]
 
 
 def _describe_unmeetable(path: SubmitPath, unmet: Sequence[str], sources: Sequence[ProofSource]) -> str:
@@ -179,6 +197,19 @@ def _check_reviewers(draft: CaseDraft) -> None:
     for address in draft.reviewers:
         if not is_mail_address(address):
             raise ValidationFailed(f"reviewers: '{quote(address)}' is not an e-mail address.")
+
+
+def _check_agent_access(draft: CaseDraft) -> None:
+    """Raise ValidationFailed for what the profile forbids in the review of an operation."""
+    policy = draft.verification_policy
+    if policy is None or not policy.requires_evidence("browser_submit"):
+        raise ValidationFailed(
+            "verification_policy: the review of an operation requires proof on browser_submit."
+        )
+    if draft.type != CONFIRMATION or draft.default_action != "abort" or draft.inline_actions:
+        raise ValidationFailed(
+            "The review of an operation is a confirmation with default_action abort and no inline_actions."
+        )
 
 
 def _names_person(branch: RequirementBranch) -> bool:

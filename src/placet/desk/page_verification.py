@@ -30,7 +30,6 @@ class OpenMethod(Struct, frozen=True, kw_only=True):
     """A method that the person may use now, and what the page shows of it."""
 
     name: str
-    is_started: bool
     shown: Mapping[str, Any]
 
 
@@ -97,15 +96,14 @@ class PageVerification:
             raise CaseNotFound()
         return attempt
 
-    def list_methods(self, attempt: VerificationAttempt, offer: Offer) -> list[OpenMethod]:
-        """Return the methods that can still contribute, in the order of the policy."""
+    def list_alternatives(self, attempt: VerificationAttempt, offer: Offer) -> list[list[OpenMethod]]:
+        """Return the methods that are missing in each branch that the person can still complete."""
         return [
-            OpenMethod(
-                name=method.name,
-                is_started=method.name in attempt.started,
-                shown=method.describe(attempt.started.get(method.name, {})),
-            )
-            for method in self._find_open_methods(attempt, _require_policy(offer))
+            [
+                OpenMethod(name=method.name, shown=method.describe(attempt.started.get(method.name, {})))
+                for method in methods
+            ]
+            for methods in self._find_open_branches(attempt, _require_policy(offer))
         ]
 
     def is_proved(self, attempt: VerificationAttempt, offer: Offer) -> bool:
@@ -198,18 +196,25 @@ class PageVerification:
         await self._store.update_verification_attempt(following)
         return following
 
-    def _find_open_methods(
+    def _find_open_branches(
         self, attempt: VerificationAttempt, policy: VerificationPolicy
-    ) -> list[ProofMethod]:
-        found: dict[str, ProofMethod] = {}
+    ) -> list[list[ProofMethod]]:
+        branches: list[list[ProofMethod]] = []
         for branch in policy.requirements.any_of:
             useful = [
                 next((one for one in self._methods.values() if one.source.can_meet(need)), None)
                 for need in _list_open(branch.all_of, attempt.proofs)
             ]
-            if None not in useful:  # else nothing that the person does here completes this branch
-                found.update({method.name: method for method in useful if method is not None})
-        return list(found.values())
+            known = list({one.name: one for one in useful if one is not None}.values())
+            if None not in useful and known not in branches:
+                branches.append(known)  # else nothing that the person does here completes this branch
+        return branches
+
+    def _find_open_methods(
+        self, attempt: VerificationAttempt, policy: VerificationPolicy
+    ) -> list[ProofMethod]:
+        branches = self._find_open_branches(attempt, policy)
+        return list({one.name: one for methods in branches for one in methods}.values())
 
     def _require_method(self, attempt: VerificationAttempt, offer: Offer, name: str) -> ProofMethod:
         for method in self._find_open_methods(attempt, _require_policy(offer)):

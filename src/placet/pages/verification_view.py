@@ -28,7 +28,8 @@ class VerificationView(Struct, frozen=True, kw_only=True):
     action: str
     label: str | None
     recap: Recap
-    methods: tuple[MethodView, ...]
+    alternatives: tuple[tuple[MethodView, ...], ...]
+    """The methods of each branch of the policy that the person can still complete."""
     given: int
     """How many proofs were given already."""
     is_proved: bool

@@ -153,9 +153,12 @@ class VerificationPages(HttpApi):
             action=attempt.action,
             label=read_action_labels(offer.context).get(attempt.action),
             recap=await build_recap(self._load_type, _as_decided(case, attempt), offer),
-            methods=tuple(
-                MethodView(name=one.name, kind=one.name.partition(":")[0], shown=one.shown)
-                for one in self._verification.list_methods(attempt, offer)
+            alternatives=tuple(
+                tuple(
+                    MethodView(name=one.name, kind=one.name.partition(":")[0], shown=one.shown)
+                    for one in methods
+                )
+                for methods in self._verification.list_alternatives(attempt, offer)
             ),
             given=len(attempt.proofs),
             is_proved=self._verification.is_proved(attempt, offer),
