@@ -74,12 +74,17 @@ def test_a_command_that_was_approved_a_few_times_is_not_suggested() -> None:
             "echo \x1b",
             "bash -c ls",
         ),
+        *("find . -delete", "git checkout .", "git branch -D x", "RM x", "sed -i s/a/b/ c", "watch ls"),
         *("if x; then y; fi", "X=1 npm test", "npm  test", "/bin/ls", "npx x", "echo $(id)", "x" * 3000),
     ],
 )
 def test_a_high_risk_is_never_suggested(command: str) -> None:
     assert is_high_risk(command)
     assert suggest_rules(decided(*[APPROVED] * 50, command=command)) == []
+
+
+def test_a_command_of_an_unknown_folder_is_not_suggested() -> None:
+    assert suggest_rules([build_record(call(folder=""), APPROVED, NOW)] * 50) == []
 
 
 def test_a_reviewer_sees_the_last_decisions_of_the_session() -> None:
@@ -90,7 +95,7 @@ def test_a_reviewer_sees_the_last_decisions_of_the_session() -> None:
         *decided(APPROVED, command="x" * 500),
     ]
     lines = describe_session(records, "s").splitlines()
-    assert lines[0] == "1 earlier decisions"
+    assert lines[0] == "1 earlier decision"
     assert lines[1:5] == [
         "14:02 approved: npm test",
         "14:02 approved: npm test",

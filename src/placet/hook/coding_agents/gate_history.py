@@ -11,6 +11,7 @@ from msgspec import Struct
 from placet.hook.coding_agents.host_calls import HostCall, HostDecision
 from placet.hook.coding_agents.shell_commands import (
     FOLDER_COMMANDS,
+    SCRIPT_WRAPPERS,
     SHELLS,
     WRAPPERS,
     get_program_name,
@@ -27,7 +28,9 @@ RISKY_PROGRAMS = frozenset(
     (
         *SHELLS,
         *WRAPPERS,
+        *SCRIPT_WRAPPERS,
         *FOLDER_COMMANDS,
+        *("sed", "cp", "gh", "mail", "sendmail", "sqlite3", "mysql", "redis-cli", "open", "xdg-open"),
         *("rm", "rmdir", "mv", "dd", "mkfs", "shred", "truncate", "chmod", "chown", "chgrp", "ln", "tee"),
         *("kill", "pkill", "killall", "shutdown", "reboot", "systemctl", "service", "crontab", "at", "su"),
         *("curl", "wget", "ssh", "scp", "rsync", "nc", "ftp", "telnet", "socat", "eval", "source", "."),
@@ -39,7 +42,9 @@ RISKY_PROGRAMS = frozenset(
 RISKY_WORDS = frozenset(
     (
         *("push", "publish", "deploy", "release", "install", "uninstall"),
-        *("delete", "destroy", "drop", "reset", "clean"),
+        *("delete", "destroy", "drop", "reset", "clean", "rm", "remove", "prune", "purge", "truncate"),
+        *("checkout", "restore", "rebase", "merge", "apply", "migrate", "upgrade", "upload", "send"),
+        *("-delete", "--delete", "-D", "-f", "--force", "--hard", "-exec", "-execdir", "-ok", "-okdir"),
     )
 )
 """Words that make any program risky, as in `git push`."""
@@ -113,7 +118,8 @@ def describe_session(records: Sequence[GateRecord], session: str) -> str:
         for one in mine[-MAX_SHOWN:]
     ]
     earlier = len(mine) - len(lines)
-    return "\n".join([f"{earlier} earlier decisions", *lines] if earlier else lines)
+    title = f"{earlier} earlier decision{'' if earlier == 1 else 's'}"
+    return "\n".join([title, *lines] if earlier else lines)
 
 
 def suggest_rules(records: Iterable[GateRecord]) -> list[RuleSuggestion]:
@@ -133,6 +139,7 @@ def suggest_rules(records: Iterable[GateRecord]) -> list[RuleSuggestion]:
         and (tool, command, folder) not in refused
         and not is_high_risk(command)
         and folder.isprintable()
+        and folder.startswith("/")
         and "*" not in folder + tool
     ]
 
@@ -151,7 +158,11 @@ def is_high_risk(command: str) -> bool:
     for words in parsed.programs:
         if not all(word.is_literal and word.text and not set(word.text) & set(" \t\n*") for word in words):
             return True
-        if "/" in words[0].text or "=" in words[0].text or get_program_name(words[0]) in RISKY_PROGRAMS:
+        if (
+            "/" in words[0].text
+            or "=" in words[0].text
+            or get_program_name(words[0]).lower() in RISKY_PROGRAMS
+        ):
             return True
         if any(word.text in RISKY_WORDS for word in words):
             return True
