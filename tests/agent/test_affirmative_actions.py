@@ -80,6 +80,16 @@ def test_only_the_affirmative_actions_of_the_type_are_a_yes(type: str) -> None:
     assert [get_exit_code(decide(case, action)) for action in no] == [10] * len(no)
 
 
+def test_a_custom_type_that_0_5_sends_as_input_keeps_its_affirmative_actions() -> None:
+    data = {"type": "x-seating", "affirmative_actions": ["seat"]}
+    old = parse_case("input", data, spec_version="0.5")
+    assert (old.type, decide(old, "seat").is_affirmative) == ("x-seating", True)
+    assert not decide(old, "submit").is_affirmative
+    for type, version in (("approval", "0.5"), ("input", "0.9")):
+        assert parse_case(type, data, spec_version=version).type == type
+    assert parse_case("input", {"type": "approval"}, spec_version="0.5").type == "input"
+
+
 def test_custom_type_declares_its_affirmative_actions() -> None:
     case = parse_case("x-photo-usage", data={"affirmative_actions": ["allow", "allow_once"]})
     assert [decide(case, action).is_affirmative for action in ("allow", "allow_once", "refuse")] == [

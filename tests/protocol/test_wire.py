@@ -141,7 +141,8 @@ def open_response(version: str, type: str) -> dict[str, Any]:
 def test_a_202_with_everything_in_it_has_exactly_the_fields_of_its_version(version: str, type: str) -> None:
     body = open_response(version, type)
     assert set(body) == {"status", "message", "data", "hitl"}
-    assert body["data"] == {"principal": {"name": "acme"}}
+    named = {"type": type} if (version, type) == ("0.5", "x-seating-plan") else {}
+    assert body["data"] == {"principal": {"name": "acme"}, **named}
     assert set(body["hitl"]) == hitl_fields(version)
     assert body["hitl"]["spec_version"] == version
     assert len(body["hitl"]["prompt"]) <= 500
@@ -162,11 +163,20 @@ def test_a_202_has_data_only_where_there_is_something_to_say(version: str) -> No
     anonymous = replace(make_full_case(version, "x-seating-plan"), owner=None)
     offer = make_full_offer("x-seating-plan")
     bare = msgspec.to_builtins(build_human_input_required(anonymous, offer, LINKS))
-    assert list(bare) == ["status", "message", "hitl"]
+    assert list(bare) == ["status", "message", *(["data"] if version == "0.5" else []), "hitl"]
     told = replace(offer, affirmative_actions=("seat",))
     body = msgspec.to_builtins(build_human_input_required(anonymous, told, LINKS, warnings=("No seats.",)))
-    assert body["data"] == {"warnings": ["No seats."], "affirmative_actions": ["seat"]}
+    named = {"type": "x-seating-plan"} if version == "0.5" else {}
+    assert body["data"] == {"warnings": ["No seats."], "affirmative_actions": ["seat"], **named}
     assert set(body["hitl"]) == set(bare["hitl"]) == hitl_fields(version)
+
+
+def test_a_custom_type_is_an_input_in_0_5_whose_schema_has_no_others() -> None:
+    offer = make_full_offer("x-seating-plan")
+    old = build_human_input_required(make_full_case("0.5", "x-seating-plan"), offer, LINKS)
+    assert (old.hitl.type, msgspec.to_builtins(old)["data"]["type"]) == ("input", "x-seating-plan")
+    new = build_human_input_required(make_full_case("0.6", "x-seating-plan"), offer, LINKS)
+    assert (new.hitl.type, "type" in msgspec.to_builtins(new)["data"]) == ("x-seating-plan", False)
 
 
 @pytest.mark.parametrize("version", SPEC_VERSIONS)

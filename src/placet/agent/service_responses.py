@@ -17,7 +17,7 @@ from placet.errors import UnreadableAnswer
 from placet.protocol.duration import parse_duration
 from placet.protocol.improvement import MAX_CYCLES
 from placet.protocol.poll import Progress
-from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS
+from placet.protocol.versions import DEFAULT_VERSION, SPEC_VERSIONS, convert_type
 from placet.reviews.registry import find_declaration
 
 HUMAN_INPUT_REQUIRED = "human_input_required"
@@ -161,7 +161,7 @@ def read_suggestions(body: bytes, *, cycle: int) -> tuple[ServiceSuggestion, ...
 
 def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: datetime) -> FollowedCase:
     version = _parse_version(hitl.get("spec_version"))
-    type = _require_text(hitl, "type")
+    type = _find_type(_require_text(hitl, "type"), answer.get("data"), version)
     created_at = parse_time(hitl.get("created_at")) or now
     policy = hitl.get("verification_policy")
     return FollowedCase(
@@ -189,6 +189,14 @@ def _build_case(hitl: dict[str, Any], answer: dict[str, Any], url: str, now: dat
         service_name=_find_service_name(answer, answer.get("data"), hitl.get("context")),
         principal=_find_principal(answer.get("data")),
     )
+
+
+def _find_type(type: str, data: Any, version: str) -> str:
+    """Return the review type; 0.5 has no custom types, so there one is sent as `input` beside its name."""
+    named = data.get("type") if isinstance(data, dict) else None
+    if not isinstance(named, str) or not named.startswith("x-"):
+        return type
+    return named if type == convert_type(named, version=version) else type
 
 
 def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:

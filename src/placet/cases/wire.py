@@ -13,7 +13,7 @@ from placet.errors import CaseNotFound
 from placet.protocol.forms import form_to_wire, parse_form
 from placet.protocol.hitl_object import HitlObject, HumanInputRequired
 from placet.protocol.poll import PollResponse, Status
-from placet.protocol.versions import list_absent_fields
+from placet.protocol.versions import convert_type, list_absent_fields
 
 _SERVICE = Subject().entry_point
 
@@ -37,6 +37,9 @@ def build_human_input_required(
         data["warnings"] = list(warnings)
     if offer.affirmative_actions:  # the protocol's `hitl` object has no field for them
         data["affirmative_actions"] = list(offer.affirmative_actions)
+    type = convert_type(case.type, version=case.spec_version)
+    if type != case.type:
+        data["type"] = case.type
     hitl = HitlObject(
         spec_version=case.spec_version,
         case_id=case.id,
@@ -44,7 +47,7 @@ def build_human_input_required(
         poll_url=links.poll_url,
         events_url=links.events_url,
         callback_url=case.callback_url,
-        type=case.type,
+        type=type,
         prompt=offer.prompt,
         timeout=offer.timeout,
         default_action=case.default_action,

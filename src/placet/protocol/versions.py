@@ -16,6 +16,7 @@ HITL_SINCE: Mapping[str, str] = {
     "inline_actions": "0.6",
     "verification_policy": "0.8",
 }
+CUSTOM_TYPES_SINCE = "0.6"
 POLL_SINCE: Mapping[str, str] = {"submission_context": "0.8"}
 
 
@@ -38,6 +39,14 @@ def list_absent_fields(version: str, *, of: str) -> frozenset[str]:
     """Return the fields of `of` ("hitl" or "poll") that this version does not define."""
     windows = {"hitl": HITL_SINCE, "poll": POLL_SINCE}[of]
     return frozenset(name for name, since in windows.items() if not is_at_least(version, since))
+
+
+def convert_type(type: str, *, version: str) -> str:
+    """Return the review type as this version writes it.
+
+    The schema of 0.5 has no custom types, and its text says that agents treat one as `input`.
+    """
+    return "input" if type.startswith("x-") and not is_at_least(version, CUSTOM_TYPES_SINCE) else type
 
 
 def require_fields_in_version(version: str, offered: Mapping[str, Any]) -> None:
