@@ -1,5 +1,6 @@
 """From a new case to a message, a press and a closed case, with nobody but the server in between."""
 
+import asyncio
 import re
 import time
 from datetime import timedelta
@@ -22,6 +23,11 @@ async def test_a_press_in_telegram_closes_the_case_and_updates_every_message(peo
     assert not shown.problems
     (mail,) = await people.wait_for_mails(1)
     assert "Deploy 4.2 to production?" in mail.part("plain")
+
+    first = (await people.wait_for_attempts(hitl, 1))["notify:ada:telegram"]
+    await asyncio.to_thread(people.server.run, people.server.parts.outbox.replay(first.id))
+    await people.wait_for_attempts(hitl, 1)  # as after a crash: it was sent, and is not sent again
+    assert len(people.list_telegrams()) == 1
 
     people.press_in_telegram("Approve", user_id=8)
     await people.telegram_server.wait_until(lambda: len(people.bot.notices) == 1)

@@ -11,7 +11,13 @@ from placet.ports.outbox_store import RETAIN_NOTICES_FOR, Delivery, DeliveryFilt
 from placet.ports.store import Store
 from placet.testing.clock import DAYBREAK
 from placet.testing.contracts.case_store import create_sample_case
-from placet.testing.samples import sample_approval, sample_delivery, sample_endpoint, sample_update
+from placet.testing.samples import (
+    sample_approval,
+    sample_creation,
+    sample_delivery,
+    sample_endpoint,
+    sample_update,
+)
 
 MINUTE = timedelta(minutes=1)
 
@@ -38,6 +44,16 @@ class OutboxStoreContract:
         (owed,) = await create_deliveries(store, timedelta(0))
         assert await store.get_delivery(owed.id) == owed
         assert await store.get_delivery("msg_unknown") is None
+
+    async def test_a_new_case_and_its_deliveries_are_written_together(self, store: Store) -> None:
+        creation = sample_creation()
+        owed = sample_delivery(creation.case.id, courier="notify")
+        await store.create_case(replace(creation, deliveries=(owed,)))
+        assert list(await store.list_deliveries(DeliveryFilter(case_id=creation.case.id))) == [owed]
+        other = sample_delivery(creation.case.id)
+        with pytest.raises(CaseConflict):
+            await store.create_case(replace(creation, deliveries=(other,)))
+        assert await store.get_delivery(other.id) is None
 
     async def test_a_delivery_without_a_case_is_sent_and_removed(self, store: Store) -> None:
         notice, other = sample_delivery("", courier="push"), sample_delivery("", courier="push")
