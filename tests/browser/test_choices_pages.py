@@ -145,7 +145,7 @@ def test_a_person_compares_cards_and_chooses_within_the_limits(
         "action": "select",
         "data": {"selected": ["canal-loft", "garden-room"], "note": "For the workshop"},
     }
-    expect(page.get_by_text("Garden Room")).to_be_visible()
+    expect(page.locator("#recap ~ dl").get_by_text("Garden Room")).to_be_visible()
 
 
 def test_one_of_five_hundred_is_found_and_sent(page: Page, ask: Ask, result: Result, scripts: bool) -> None:

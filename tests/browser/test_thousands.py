@@ -54,14 +54,14 @@ def test_thousands_in_a_call_are_asked_about(
     hitl = server.open(agent, type="approval", context={"tool_calls": [call]})
     german.goto(hitl["review_url"])
     expect(german.locator(".call dl").first).to_contain_text("12.500")  # as the page itself writes it
-    german.locator("#d-1-edit").check()
+    german.get_by_text("Vorher ändern").click()
     german.locator("[name='edit.1.amount']").fill("15.000")
     german.locator("[name='edit.1.rates']").fill("3.125\n1.500")
-    send(german, "edit")
+    german.locator("[name=action][value=x-edit]").click()
     expect(german.locator(".field.wrong")).to_have_count(2)
     german.locator("[name='edit.1.amount']").fill("15000")
     german.locator("[name='edit.1.rates']").fill("3.125\n1.5")
-    send(german, "edit")
+    german.locator("[name=action][value=x-edit]").click()
     decision = answered(agent, hitl, german)["decisions"]["c1"]
     assert decision["arguments"] == {"amount": 15000, "rates": [3.125, 1.5]}
 
