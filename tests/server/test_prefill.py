@@ -1,13 +1,16 @@
-"""default_ref: a form starts from values that the server fetches through the guard, without credentials."""
+"""default_ref: a form starts from values that the server fetches through the guard, with a token."""
 
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 
 import httpx
 import pytest
 
+from placet.errors import SignatureInvalid
+from placet.signing.prefill_token import verify_prefill_token
 from tests.server.running import RunningServer
 
 REPLIES = {
@@ -60,7 +63,36 @@ def test_a_field_starts_from_what_its_reference_holds(
     hitl = ask(server, client, field("city", f"{values}/city"))
     with server.page(hitl) as page:
         assert 'value="Porto"' in page.text
-    assert ValueHandler.asked == [("/city", None)]
+    assert [path for path, _ in ValueHandler.asked] == ["/city"]
+
+
+def test_only_a_request_of_the_server_carries_a_token_for_this_address(
+    server: RunningServer, client: httpx.Client, values: str
+) -> None:
+    url = f"{values}/city"
+    hitl = ask(server, client, field("city", url))
+    with server.page(hitl) as page:
+        [(_, header)] = ValueHandler.asked
+        token = str(header).removeprefix("Bearer ")
+        assert token.count(".") == 2
+        assert token not in page.text
+    jwks = client.get("/.well-known/jwks.json").json()
+    now = server.clock()
+    claims = verify_prefill_token(token, jwks, url=url, now=now)
+    assert (claims.sub, claims.field) == (hitl["case_id"], "city")
+    head, payload, signature = token.split(".")
+    other = ("A" if signature[0] != "A" else "B") + signature[1:]
+    for wrong, address, moment, said in (
+        (token, f"{values}/iban", now, "another address"),
+        (token, url, now + timedelta(minutes=2), "expired"),
+        (token, url, now - timedelta(minutes=2), "not valid yet"),
+        (f"{head}.{payload}.{other}", url, now, "."),
+        (f"{head}.{payload[:-4]}AAAA.{signature}", url, now, "."),
+        ("a.b.c", url, now, "not a token"),
+        ("é..", url, now, "not a token"),
+    ):
+        with pytest.raises(SignatureInvalid, match=said):
+            verify_prefill_token(wrong, jwks, url=address, now=moment)
 
 
 def test_a_sensitive_start_value_counts_without_reaching_the_page(

@@ -103,11 +103,13 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         tests=(
             "tests/server/test_spec_pages.py::test_a_default_is_not_fetched_from_inside_the_network",
             "tests/server/test_prefill.py::test_a_field_starts_from_what_its_reference_holds",
+            "tests/server/test_prefill.py::test_only_a_request_of_the_server_carries_a_token_for_this_address",
             "tests/server/test_prefill.py::test_an_address_that_the_guard_refuses_is_refused_at_once",
         ),
         divergence=(
-            "Fetched by the server through the address guard and without the review token: a token "
-            "must not leave for an address that the case names (ruling 19)."
+            "Fetched by the server through the address guard, with a signed token for this address that "
+            "lasts a minute, instead of the review token: the agent knows that one, and it must not leave for an "
+            "address that the case names (ruling 19)."
         ),
     ),
     Requirement(

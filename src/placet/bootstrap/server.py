@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp
 
 from placet.bootstrap.storage import open_store
 from placet.bootstrap.verification import build_verification
-from placet.cases.case import Subject
+from placet.cases.case import Case, Subject
 from placet.cases.log_checkpoint import LogCheckpoint, SignedCheckpoint
 from placet.cases.review_rules import ReviewRules
 from placet.deliveries.guarded_http import GuardedHttp
@@ -73,6 +74,7 @@ from placet.server.streams import EventStreams
 from placet.server.verification_pages import VerificationPages
 from placet.settings import Settings
 from placet.signing.checkpoint_signature import sign_checkpoint
+from placet.signing.prefill_token import sign_prefill_token
 from placet.signing.stored_signer import StoredSigner, read_published_keys
 
 if TYPE_CHECKING:
@@ -397,7 +399,11 @@ class ServerParts:
             renderer=self.renderer,
             sessions=sessions,
             load_type=load_review_type,
-            prefill=Prefill(self.http, self._now),
+            prefill=Prefill(
+                self.http,
+                self._now,
+                None if self._signer is None else partial(self._make_prefill_token, self._signer),
+            ),
             replies=self.replies,
             streams=self.streams,
             identify=self._identify,
@@ -428,6 +434,17 @@ class ServerParts:
             push=self._push,
         )
         return (*HomePage(renderer=self.renderer, replies=self.replies).routes(), *inbox.routes())
+
+    async def _make_prefill_token(self, signer: StoredSigner, case: Case, url: str, field: str) -> str:
+        return await sign_prefill_token(
+            signer,
+            url=url,
+            case_id=case.id,
+            field=field,
+            shown=case.offer_digest,
+            now=self._now(),
+            nonce=random_values.generate_token(),
+        )
 
     async def _get_held_owner(self, principal: Principal) -> str | None:
         return await self.relay.find_case_owner(principal) if self.relay is not None else None

@@ -100,11 +100,14 @@ class GuardedHttp:
             ):
                 return await _read(response, max_bytes)
 
-    async def fetch(self, url: str, *, timeout_for: timedelta, max_bytes: int) -> FetchedReply:
+    async def fetch(
+        self, url: str, *, timeout_for: timedelta, max_bytes: int, bearer: str | None = None
+    ) -> FetchedReply:
         """Get a document; see `Fetcher`. Also raises `Unreachable` for a compressed response."""
-        reply = await self.request(
-            "GET", url, timeout_for=timeout_for, max_bytes=max_bytes, headers={"Accept": "application/json"}
-        )
+        headers = {"Accept": "application/json"}
+        if bearer is not None:
+            headers["Authorization"] = f"Bearer {bearer}"
+        reply = await self.request("GET", url, timeout_for=timeout_for, max_bytes=max_bytes, headers=headers)
         if reply.headers.get("content-encoding", "identity").lower() != "identity":
             raise Unreachable("The request failed: the answer is compressed, which was not asked for.")
         return FetchedReply(

@@ -19,8 +19,10 @@ class FetchedReply(Struct, frozen=True, kw_only=True):
 class Fetcher(Protocol):
     """Reads documents. Their addresses and contents are not trusted."""
 
-    async def fetch(self, url: str, *, timeout_for: timedelta, max_bytes: int) -> FetchedReply:
-        """Get `url` once, without credentials and without following redirects.
+    async def fetch(
+        self, url: str, *, timeout_for: timedelta, max_bytes: int, bearer: str | None = None
+    ) -> FetchedReply:
+        """Get `url` once, without following redirects, and with no credential but a `bearer` made for it.
 
         Raises `AddressRefused` for an address that may not be called, and `Unreachable` when no complete
         answer came in time.

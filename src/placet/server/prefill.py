@@ -1,8 +1,8 @@
-"""Fetch default form values from `default_ref` (spec 10.3.1), with the address guard and no credentials."""
+"""Fetch default form values from `default_ref` (spec 10.3.1): through the address guard, with a token."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,14 +20,20 @@ CACHE_FOR = timedelta(minutes=5)
 MAX_BODY_BYTES = 64 * 1024
 CACHE_SIZE = 1000
 
+TokenMaker = Callable[[Case, str, str], Awaitable[str]]
+
 log = logging.getLogger("placet.prefill")
 
 
 class Prefill:
     """Fetches the default values of a form; values that cannot be fetched or are invalid are left out."""
 
-    def __init__(self, fetcher: Fetcher, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, fetcher: Fetcher, clock: Callable[[], datetime], make_token: TokenMaker | None = None
+    ) -> None:
+        """`make_token` returns the token that the request for a field of a case carries."""
         self._fetcher = fetcher
+        self._make_token = make_token
         self._now = clock
         self._cache: dict[str, tuple[datetime, dict[str, Any]]] = {}
 
@@ -39,17 +45,19 @@ class Prefill:
         cached = self._cache.get(case.id)
         if cached is not None and self._now() < cached[0]:
             return cached[1]
-        found = await asyncio.gather(*(self._fetch(field) for field in fields))
+        found = await asyncio.gather(*(self._fetch(case, field) for field in fields))
         values = {field.key: value for field, value in zip(fields, found, strict=True) if value is not None}
         if len(self._cache) >= CACHE_SIZE:
             self._cache.clear()
         self._cache[case.id] = (self._now() + CACHE_FOR, values)
         return values
 
-    async def _fetch(self, field: Field) -> Any:
+    async def _fetch(self, case: Case, field: Field) -> Any:
+        url = field.default_ref or ""
         try:
+            bearer = await self._make_token(case, url, field.key) if self._make_token is not None else None
             reply = await self._fetcher.fetch(
-                field.default_ref or "", timeout_for=FETCH_TIMEOUT, max_bytes=MAX_BODY_BYTES
+                url, timeout_for=FETCH_TIMEOUT, max_bytes=MAX_BODY_BYTES, bearer=bearer
             )
         except PlacetError as error:
             log.warning("prefill_failed field=%s error=%s", field.key, error.message)
