@@ -108,8 +108,8 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ),
         divergence=(
             "Fetched by the server through the address guard, with a signed token for this address that "
-            "lasts a minute, instead of the review token: the agent knows that one, and it must not leave for an "
-            "address that the case names (ruling 19)."
+            "lasts a minute, instead of the review token: the agent knows that one, and it must not leave "
+            "for an address that the case names (ruling 19)."
         ),
     ),
     Requirement(
