@@ -144,6 +144,10 @@ class SecondPersonRequired(VerificationRequired):
     """Four eyes: the approval must come from a known person other than the one who asked."""
 
 
+class OutsideFrameRequired(VerificationRequired):
+    """This decision is made on the page itself, not in a frame of another site."""
+
+
 class VerificationFailed(RequestError):
     """The verification evidence is not valid. Open the review link."""
 

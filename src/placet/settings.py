@@ -28,7 +28,8 @@ from placet.verification.settings import VerificationSettings, check_verificatio
 PREFIX = "PLACET_"
 DEFAULT_FILE = "placet.toml"
 OPTIONAL = frozenset({"base_url", "theme", "relay", "notify", "discovery", "verification"})
-EMPTY_ALLOWED = OPTIONAL | {"cors_origins"}
+ORIGIN_LISTS = ("cors_origins", "frame_ancestors")
+EMPTY_ALLOWED = OPTIONAL | set(ORIGIN_LISTS)
 
 # As browsers send it: no default port, no slash at the end.
 ORIGIN = re.compile(
@@ -89,6 +90,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cors_origins: tuple[str, ...] = ()
     """The web origins whose scripts may call the API from a browser, such as https://app.example; * for all.
     In the environment, separated by commas. No cookies are allowed, and pages are never shared."""
+    frame_ancestors: tuple[str, ...] = ()
+    """The web origins that may show review pages in a frame, such as https://chat.example; in the
+    environment, separated by commas. Decisions of high risk are made outside of the frame."""
     theme: str | None = None
     """A folder with a theme for the pages: name, logo, colours, styles, templates, languages."""
     relay: RelaySettings | None = None
@@ -161,8 +165,9 @@ def build_settings(values: Mapping[str, Any], origins: Mapping[str, str] | None 
     """Return settings from values by name, with defaults; raises SettingsError for invalid values."""
     # In TOML and the environment an empty text means that an optional setting is not set.
     given = {name: value for name, value in values.items() if value != "" or name not in OPTIONAL}
-    if isinstance(listed := given.get("cors_origins"), str):
-        given["cors_origins"] = [one.strip() for one in listed.split(",") if one.strip()]
+    for name in ORIGIN_LISTS:
+        if isinstance(listed := given.get(name), str):
+            given[name] = [one.strip() for one in listed.split(",") if one.strip()]
     try:
         settings = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
@@ -190,10 +195,13 @@ def check(settings: Settings) -> None:
 
         read_theme(Path(settings.theme))
     _check_tables(settings)
-    for origin in settings.cors_origins:
-        if origin != "*" and not ORIGIN.fullmatch(origin):
+    for name, origin in (
+        *(("cors_origins", one) for one in settings.cors_origins if one != "*"),
+        *(("frame_ancestors", one) for one in settings.frame_ancestors),
+    ):
+        if not ORIGIN.fullmatch(origin):
             raise SettingsError(
-                f"cors_origins: {origin[:80]!a} is not a web origin. Write scheme and host in lower case,"
+                f"{name}: {origin[:80]!a} is not a web origin. Write scheme and host in lower case,"
                 " with a port if it is not the default, and no path: https://app.example."
             )
     base_url = settings.base_url

@@ -155,7 +155,7 @@ class ServerParts:
         self._description: dict[str, Any] | None = None
         theme = read_theme(Path(settings.theme)) if settings.theme else load_built_in_theme()
         self.renderer = PageRenderer(theme=theme)
-        self.replies = PageReplies(self.addresses, theme)
+        self.replies = PageReplies(self.addresses, theme, settings.frame_ancestors)
         self.routes = self._build_routes(theme)
         build_starlette_routes = self._build_route_server().build_starlette_routes(self.routes)
         self.router = Router(routes=build_starlette_routes, redirect_slashes=False)

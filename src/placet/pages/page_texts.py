@@ -114,6 +114,7 @@ MESSAGE_ICONS: Mapping[str, str] = {
     "too_late": "clock",
     "second_person": "lock",
     "unproven": "lock",
+    "outside_frame": "lock",
     "too_busy": "clock",
 }
 
@@ -195,6 +196,11 @@ MESSAGES: Mapping[str, tuple[str, str, str]] = {
             "Nothing was recorded."
         ),
         phrase("Sign in to the inbox with a key of your own, and answer there."),
+    ),
+    "outside_frame": (
+        phrase("This is decided on a page of its own"),
+        phrase("Nothing was recorded. Inside another site, something could cover or move the buttons."),
+        phrase("Open the link from the message you received in a tab of your browser."),
     ),
     "unreadable": (
         phrase("This could not be read"),

@@ -66,6 +66,8 @@ class ReviewView(Struct, frozen=True, kw_only=True):
     idempotency_key: str
     static_url: str
     respond_url: str
+    outside_url: str | None = None
+    """Where the case is decided, if this page is in a frame in which it is not."""
     hand_back_url: str | None = None
     ends_when_handed_back: bool = False
     """Whether this person is the only one who can decide, so that handing back cancels the case."""

@@ -136,6 +136,12 @@ class ReviewType(ABC):
         """Return the type's own part of data that fits a `result_schema`, under the names that were sent."""
         return self.validate(offer, action, own)
 
+    def is_high_risk(self, offer: Offer) -> bool:
+        """Whether a person must not decide this in a frame, where another site can cover the page."""
+        context = offer.context
+        is_final = context.get("irreversible") is True or context.get("reversible") is False
+        return is_final or offer.four_eyes or offer.verification_policy is not None
+
     def list_actions(self, offer: Offer) -> tuple[str, ...]:
         """Return the actions that this offer allows."""
         if not offer.actions:

@@ -28,10 +28,22 @@ class PageCookies:
         self.language = f"{host_only}placet_lang{server}"
         self.style = f"{host_only}placet_style{server}"
         self._case = f"{host_only}placet_case{server}."
+        self._frame = f"{host_only}placet_frame{server}."
 
     def case(self, case_id: str) -> str:
         """Return the name of the session cookie of a case."""
         return f"{self._case}{case_id}"
+
+    def frame(self, case_id: str) -> str:
+        """Return the name of the session cookie of a case in a frame of another site."""
+        return f"{self._frame}{case_id}"
+
+    def set_frame(self, response: Response, case_id: str, value: str, max_age: int) -> None:
+        """Set the session cookie of a frame: it counts inside this one site, and nowhere else."""
+        # Browsers take Secure on loopback without HTTPS, too. Starlette cannot write Partitioned.
+        kind = "HttpOnly; Secure; SameSite=None; Partitioned"
+        cookie = f"{self.frame(case_id)}={value}; Max-Age={max_age}; Path=/; {kind}"
+        response.headers.append("set-cookie", cookie)
 
     def set(
         self,
@@ -72,6 +84,11 @@ def is_page_load(request: Request) -> bool:
     if wanted is not None:
         return wanted == "document"
     return not request.headers.get("accept", "").startswith("image/")
+
+
+def is_in_frame(request: Request) -> bool:
+    """Whether the browser loads this address into a frame, or a form in a frame was sent to it."""
+    return request.headers.get("sec-fetch-dest") in ("iframe", "frame", "embed", "object")
 
 
 def is_own_page_load(request: Request) -> bool:

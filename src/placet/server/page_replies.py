@@ -1,7 +1,7 @@
 """Build the responses of pages: private headers, and one session cookie per case."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from placet.pages.theme import Theme, load_built_in_theme
 from placet.protocol.service_paths import INBOX, REVIEW_PAGES, STATIC
 from placet.server.case_sessions import SESSION_LIFETIME
 from placet.server.page_cookies import PageCookies, is_own_page_load
+from placet.server.page_frames import PageFrames
 from placet.server.page_language import PageLanguages
 from placet.server.page_style import StylesheetInliner
 
@@ -41,11 +42,14 @@ LONG_PART = 4096
 class PageReplies:
     """Builds the HTTP responses of pages."""
 
-    def __init__(self, addresses: CaseUrls, theme: Theme | None = None) -> None:
+    def __init__(
+        self, addresses: CaseUrls, theme: Theme | None = None, frame_ancestors: Sequence[str] = ()
+    ) -> None:
         base = urlsplit(addresses.base)
         chosen = theme or load_built_in_theme()
         self.origin = f"{base.scheme}://{base.netloc}"
         self.cookies = PageCookies(addresses.base)
+        self.frames = PageFrames(frame_ancestors)
         self.prefix = base.path
         self.inbox_address = f"{self.prefix}{INBOX}"
         self.static_url = f"{self.prefix}{STATIC}/{digest_files(chosen.files)}"
@@ -95,6 +99,10 @@ class PageReplies:
     def enter(self, request: Request, case_id: str, cookie: str, step: int | None = None) -> Response:
         """Redirect to the page without the token, and set the session cookie of this case."""
         response = self.go(case_id, step)
+        if self.frames.is_framed(request):
+            lifetime = int(SESSION_LIFETIME.total_seconds())
+            self.cookies.set_frame(response, case_id, cookie, lifetime)
+            return response
         self.cookies.set_case(request, response, case_id, cookie, int(SESSION_LIFETIME.total_seconds()))
         return response
 

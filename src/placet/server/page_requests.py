@@ -3,6 +3,7 @@
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from placet.cases.case import Case, Offer
@@ -13,6 +14,7 @@ from placet.http.asgi import read_body
 from placet.server.case_sessions import CaseSession, CaseSessions
 from placet.server.csrf import require_csrf_token, require_own_page
 from placet.server.inbox_sessions import FROM_INBOX, InboxSessions
+from placet.server.keyed_digests import is_same
 from placet.server.page_replies import PageReplies
 
 MAX_FIELDS = 2000
@@ -59,21 +61,44 @@ class PageAccess:
         self._replies = replies
         self._inbox = inbox
 
-    def begin_session(self, case: Case, link: str) -> str:
-        """Return the session cookie that replaces this review link."""
-        return self._sessions.begin(case.id, link, self._desk.now())
+    def begin_session(self, request: Request, case: Case, link: str) -> str:
+        """Return the session cookie that replaces this review link, for the page or for its frame."""
+        purpose = "frame" if self._replies.frames.is_framed(request) else "session"
+        return self._sessions.begin(case.id, link, self._desk.now(), purpose)
+
+    def make_ticket(self, case: Case, session: CaseSession) -> str:
+        """Return a ticket with which the person goes on outside of the frame."""
+        return self._sessions.begin(case.id, session.link, self._desk.now(), "ticket")
+
+    def admit_ticket(self, case: Case, ticket: str) -> str:
+        """Return the link that a ticket stands for; raise SessionEnded if it is not valid."""
+        session = self._sessions.read(case, ticket, self._desk.now(), "ticket")
+        if session is None:
+            raise SessionEnded()
+        return session.link
 
     async def require_session(self, request: Request, case: Case) -> CaseSession:
         """Return the request's session for this case; raise SessionEnded if there is none."""
+        if self._replies.frames.is_framed(request):
+            session = self._read_frame_session(request, case)
+            if session is None:
+                raise SessionEnded()
+            return session
         cookie = self._read_case_cookie(request)
         if self.came_from_inbox(request) and self._inbox is not None:
             signed_in = request.cookies.get(self._replies.cookies.inbox)
             session = await self._inbox.find_case_session(case, cookie or "", signed_in)
         else:
             session = self._sessions.read(case, cookie, self._desk.now())
+        if session is None and request.headers.get("sec-fetch-dest") == "empty":  # a script in a frame
+            session = self._read_frame_session(request, case)
         if session is None:
             raise SessionEnded()
         return session
+
+    def _read_frame_session(self, request: Request, case: Case) -> CaseSession | None:
+        cookie = request.cookies.get(self._replies.cookies.frame(case.id))
+        return self._sessions.read(case, cookie, self._desk.now(), "frame")
 
     async def find_erased_case(self, request: Request, token: str | None) -> Case | None:
         """Return the requested case if its content was erased and the request has access to it."""
@@ -101,6 +126,9 @@ class PageAccess:
         if session.key_name is not None:  # the key may have been revoked while the body arrived
             session = await self.require_session(request, case)
         post = PagePost(case=case, offer=offer, session=session, pairs=read_form(body))
+        framed = self._read_frame_session(request, case)
+        if framed is not None and is_same(post.value("csrf") or "", framed.csrf):
+            return replace(post, session=framed)  # the form was in a frame, whatever else the browser sends
         require_csrf_token(session, post.value("csrf"))
         return post
 

@@ -57,11 +57,19 @@ class PageViews:
         renderer: PageRenderer,
         load_type: Callable[[Offer], ReviewType],
         replies: PageReplies,
+        make_ticket: Callable[[Case, CaseSession], str],
     ) -> None:
         self._desk = desk
         self._renderer = renderer
         self._load_type = load_type
         self._replies = replies
+        self._make_ticket = make_ticket
+
+    def _find_way_out(self, case: Case, offer: Offer, session: CaseSession) -> str | None:
+        """Return where the case is decided outside of the frame, if it is not decided in it."""
+        if not session.is_framed or not self._load_type(offer).is_high_risk(offer):
+            return None
+        return f"{self._replies.address(case.id)}?ticket={self._make_ticket(case, session)}"
 
     async def show_open(
         self,
@@ -91,6 +99,7 @@ class PageViews:
             idempotency_key=filled.idempotency_key or random_values.generate_token(),
             static_url=self._replies.static_url,
             respond_url=f"{page}/respond",
+            outside_url=self._find_way_out(case, offer, session),
             hand_back_url=f"{page}/hand-back",
             ends_when_handed_back=ends_case(case, offer, session.actor),
             actor=session.actor,

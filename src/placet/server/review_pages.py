@@ -27,6 +27,7 @@ from placet.errors import (
     InvalidInput,
     InvalidSubmission,
     InvalidToken,
+    OutsideFrameRequired,
     PlacetError,
     RateLimited,
     SecondPersonRequired,
@@ -104,7 +105,13 @@ class ReviewPages(HttpApi):
         self._prefill = prefill
         self._replies = replies
         self._language = replies.languages.of
-        self._views = PageViews(desk=desk, renderer=renderer, load_type=load_type, replies=replies)
+        self._views = PageViews(
+            desk=desk,
+            renderer=renderer,
+            load_type=load_type,
+            replies=replies,
+            make_ticket=self._access.make_ticket,
+        )
         self._drafts = Drafts(
             desk=desk,
             access=self._access,
@@ -136,9 +143,11 @@ class ReviewPages(HttpApi):
         language = self._language(request)
         if token is not None:
             case, link = await self._desk.admit(case_id, token)
-            cookie, step = self._access.begin_session(case, link), await self._find_step_to_resume(case)
-            return self._replies.enter(request, case.id, cookie, step)
+            return await self._enter(request, case, link)
         case, offer = await self._desk.get_case_and_offer(case_id)
+        ticket = request.query_params.get("ticket")
+        if ticket is not None:
+            return await self._enter(request, case, self._access.admit_ticket(case, ticket))
         session = await self._access.require_session(request, case)
         if not case.live or self._desk.now() >= case.expires_at:
             return await self._views.show_closed(case, offer, language, session=session)
@@ -149,6 +158,10 @@ class ReviewPages(HttpApi):
         return await self._views.show_open(
             case, offer, session, FormState(values=saved, step=place or 0), language
         )
+
+    async def _enter(self, request: Request, case: Case, link: str) -> Response:
+        cookie = self._access.begin_session(request, case, link)
+        return self._replies.enter(request, case.id, cookie, await self._find_step_to_resume(case))
 
     async def _find_step_to_resume(self, case: Case) -> int | None:
         """Return the step to continue with, or None if the page has no steps."""
@@ -182,6 +195,8 @@ class ReviewPages(HttpApi):
         if not is_form(request):
             return await self._respond_json(request)
         post = await self._access.read_post(request)
+        if post.session.is_framed and self._load_type(post.offer).is_high_risk(post.offer):
+            raise OutsideFrameRequired()
         async with self._drafts.lock_case(post.case.id):
             return await self._respond(request, post)
 
@@ -347,7 +362,9 @@ class ReviewPages(HttpApi):
         """Return a handler that shows errors as pages with one next step."""
 
         async def serve(request: Request) -> Response:
-            return self._replies.finish(request, await serve_or_refuse(request))
+            response = self._replies.finish(request, await serve_or_refuse(request))
+            self._replies.frames.open(response)
+            return response
 
         async def serve_or_refuse(request: Request) -> Response:
             try:
@@ -402,6 +419,7 @@ MESSAGES: tuple[tuple[type[PlacetError], str], ...] = (
     (CaseExpired, "too_late"),
     (CaseConflict, "answered_elsewhere"),
     (SecondPersonRequired, "second_person"),
+    (OutsideFrameRequired, "outside_frame"),
     (VerificationRequired, "unproven"),
     (VerificationFailed, "unproven"),
     (BodyTooLarge, "unreadable"),

@@ -46,6 +46,10 @@ class Confirmation(ReviewType):
         """Return the names of the type's fields."""
         return OWN_FIELDS
 
+    def is_high_risk(self, offer: Offer) -> bool:
+        """Return true: a confirmation is the last check before something happens."""
+        return True
+
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the confirmed items and a note. The typed word is compared and not stored."""
         check_known(data, OWN_FIELDS)

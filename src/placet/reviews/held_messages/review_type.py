@@ -43,6 +43,10 @@ class HeldMessages(ReviewType):
         """Return the held message; raise ValidationFailed if it is not valid."""
         return read_held_message(context)
 
+    def is_high_risk(self, offer: Offer) -> bool:
+        """Return true: a held message leaves for another agent."""
+        return True
+
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reviewer's message: the answer if the agent asked for input, else a note."""
         check_known(data, ("message",))

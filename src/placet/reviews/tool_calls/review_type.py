@@ -93,6 +93,12 @@ class ToolCalls(ReviewType):
         is_edit = move == EDIT_ALONE or any(value == "edit" for _, value in pairs)
         return is_edit and _has_schema(offer)
 
+    def is_high_risk(self, offer: Offer) -> bool:
+        """Whether one of the calls is declared as of high risk."""
+        return super().is_high_risk(offer) or any(
+            call.high_risk for call in read_requested_calls(offer.context).calls
+        )
+
     def validate(self, offer: Offer, action: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return a decision for every call, a note, and the grants."""
         check_known(data, (FIELD, "note", GRANTS))
