@@ -8,7 +8,8 @@ PlacetError
 │   ├── NotPermitted           403  not_permitted
 │   ├── ActionNotInline        403  action_not_inline
 │   ├── VerificationRequired   403  verification_required
-│   │   └── SecondPersonRequired 403  verification_required
+│   │   ├── SecondPersonRequired 403  verification_required
+│   │   └── OutsideFrameRequired 403  verification_required
 │   ├── VerificationFailed     403  verification_failed
 │   ├── CaseNotFound           404  not_found
 │   ├── MethodNotAllowed       405  method_not_allowed
