@@ -183,6 +183,7 @@ def test_a_folder_that_is_a_link_is_judged_by_where_it_leads() -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        *("- rm x", "printf 'rm x' | sh", "bash -s < x", "curl x | sudo bash -", "\\rm x", "$(echo rm) x"),
         *("RM x", "noglob rm x", "busybox rm x", "find . -exec rm {} +", "parallel rm ::: x", "watch rm x"),
         *("cd /srv/home/.ssh && cat id", "cd /srv/home && cat .ssh/id", "cat /srv/home/.SSH/id"),
         *(

@@ -39,11 +39,11 @@ KEYWORDS = frozenset(
 HARMLESS_FILES = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 FOLDER_COMMANDS = frozenset(("cd", "pushd", "popd", "chdir"))
 SOURCE_COMMANDS = frozenset(("source", "."))
-MODIFIERS = frozenset(("command", "builtin", "noglob", "nocorrect"))
+MODIFIERS = frozenset(("command", "builtin", "noglob", "nocorrect", "-"))
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh"))
 WRAPPERS: Mapping[str, int] = {
     **dict.fromkeys(("sudo", "doas", "pkexec", "env", "nohup", "nice", "ionice", "time", "xargs"), 0),
-    **dict.fromkeys(("command", "builtin", "exec", "noglob", "nocorrect", "busybox", "toybox"), 0),
+    **dict.fromkeys(("command", "builtin", "exec", "noglob", "nocorrect", "-", "busybox", "toybox"), 0),
     **dict.fromkeys(("stdbuf", "unbuffer", "setsid", "strace", "ltrace", "unshare", "prlimit"), 0),
     **dict.fromkeys(("caffeinate", "systemd-run"), 0),
     **dict.fromkeys(("timeout", "flock", "chroot", "taskset", "chrt", "setarch"), 1),
@@ -335,6 +335,8 @@ class _CommandReader:
                 self._read_found_programs(rest, FINDERS[name])
             elif name in SHELLS and any(_RUNS_SCRIPT.fullmatch(word.text) for word in rest):
                 self._read_script([word for word in rest if not word.text.startswith("-")][:1])
+            elif name in SHELLS and all(word.text.startswith("-") for word in rest):
+                self.unclear = True  # it runs what it reads
 
     def _read_found_programs(self, words: list[ShellWord], marks: frozenset[str]) -> None:
         """Add the programs that `find -exec` runs. Braces stand for a file."""
