@@ -229,7 +229,7 @@ BAD_DRAFTS: dict[str, tuple[dict[str, Any], str]] = {
     "a policy before 0.8": ({"verification_policy": POLICY, "spec_version": "0.7"}, "0.8"),
     "a policy that nobody can satisfy": (
         {"verification_policy": POLICY | {"required_for": ["browser_submit"]}},
-        "verifier",
+        "cannot verify",
     ),
     "half a policy": ({"verification_policy": {"mode": "required"}}, "verification_policy"),
     "a policy with control characters": (

@@ -259,6 +259,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ),
     ),
     Requirement(
+        id="0.9-mcp-tasks",
+        section="0.9",
+        level="OPTIONAL",
+        text="Long reviews map to MCP's Tasks extension.",
+        not_ours=(
+            "Informative; the MCP library has no Tasks extension. A repeated call reports the case, by URL "
+            "elicitation of both revisions."
+        ),
+    ),
+    Requirement(
         id="0.9-agent-access",
         section="0.9",
         level="OPTIONAL",
