@@ -396,7 +396,7 @@ class CaseApi(HttpApi):
         """Get the state of a case.
 
         Poll as often as `Retry-After` says. Send the last `ETag` as `If-None-Match`: a 304 does not count
-        against the rate limit, and neither does a closed case.
+        against the rate limit, and neither does a closed case. The `reader` of the draft may do it too.
         """
         case, principal = await self._authorize_reading(scope, POLL_CASE, case_id)
         return await self._poll.reply(scope, case, principal)
@@ -429,7 +429,7 @@ class CaseApi(HttpApi):
         reviewer declined; the case stays open) and one of `review.completed`, `review.expired` and
         `review.cancelled`, after which the stream ends.
         Reconnect with `Last-Event-ID` to get the events you missed. The stream also ends when your key
-        expires or is revoked.
+        expires or is revoked. The `reader` of the draft may do it too.
         """
         case, principal = await self._authorize_reading(scope, FOLLOW_CASE, case_id)
         is_reader = principal is READER  # Placet does not learn when the service revokes that credential
