@@ -307,6 +307,18 @@ def test_only_the_person_who_decided_sees_the_attempt(server: RunningServer, cli
         assert "Confirm that it is you" in page.client.get(waiting.response.url).text
 
 
+def test_a_passkey_is_the_second_person_of_the_four_eyes_rule(
+    server: RunningServer, client: httpx.Client, device: SoftwareAuthenticator
+) -> None:
+    asked = {"verification_policy": require([PASSKEY]), "four_eyes": True}
+    hers, theirs = server.open(client, asked_by=[ADA], **asked), server.open(client, **asked)
+    for hitl, status in ((hers, "opened"), (theirs, "completed")):
+        with server.page(hitl) as page:
+            waiting = decide(page)
+            send(waiting, "passkey", credential=device.sign(read_options(waiting.text)))
+        assert poll(client, hitl)["status"] == status
+
+
 def test_reviewers_need_a_policy_that_tells_who_answers(server: RunningServer, client: httpx.Client) -> None:
     draft: dict[str, Any] = {"type": "confirmation", "prompt": "Pay?", "reviewers": [ADA]}
     for fields, complaint in (
