@@ -22,13 +22,13 @@ class ErrorPages:
         request = Request(scope)
         if request.method not in ("GET", "HEAD") or "text/html" not in request.headers.get("accept", ""):
             return None
-        is_ours = not isinstance(error, PlacetError) or error.status >= 500
-        if not is_ours and error.status not in (404, 405):
+        status = error.status if isinstance(error, PlacetError) else 500
+        if status < 500 and status not in (404, 405):
             return None
         status, _, extra = describe_error(error)
         language = self._replies.languages.of(request)
         view = MessageView(
-            name="failed" if is_ours else "no_page",
+            name="failed" if status >= 500 else "no_page",
             static_url=self._replies.static_url,
             language=language,
             page_url=request.url.path,

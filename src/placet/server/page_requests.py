@@ -11,7 +11,7 @@ from placet.desk.access import require_review_token
 from placet.desk.review_desk import ReviewDesk
 from placet.errors import InvalidSubmission, InvalidToken, SessionEnded
 from placet.http.asgi import read_body
-from placet.server.case_sessions import CaseSession, CaseSessions
+from placet.server.case_sessions import CaseSession, CaseSessions, Purpose
 from placet.server.csrf import require_csrf_token, require_own_page
 from placet.server.inbox_sessions import FROM_INBOX, InboxSessions
 from placet.server.keyed_digests import is_same
@@ -63,7 +63,7 @@ class PageAccess:
 
     def begin_session(self, request: Request, case: Case, link: str) -> str:
         """Return the session cookie that replaces this review link, for the page or for its frame."""
-        purpose = "frame" if self._replies.frames.is_framed(request) else "session"
+        purpose: Purpose = "frame" if self._replies.frames.is_framed(request) else "session"
         return self._sessions.begin(case.id, link, self._desk.now(), purpose)
 
     def make_ticket(self, case: Case, session: CaseSession) -> str:
