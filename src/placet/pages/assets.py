@@ -20,7 +20,7 @@ _SCRIPTS_OF_TYPES = "  // Here the server adds the scripts of the review types.\
 _MODULE = re.compile(r'^\s*"([^"]*)": "\./([\w-]+\.js)",$', re.MULTILINE)
 _HOOK = re.compile(r"[\[.#]([\w-]+)")
 _STYLE_COMMENTS = re.compile(rb"/\*.*?\*/\n*|(?<=\n)\n+", re.DOTALL)  # comments and empty lines
-_STYLE_SPACES = re.compile(rb"\s*([{};,])\s*|(?<=:) +")  # no string in our styles has these signs
+_STYLE_SPACES = re.compile(rb"\s*([{};,>])\s*|(?<=:) +")  # no string in our styles has these signs
 _SCRIPT_COMMENTS = re.compile(rb"^[ ]*//.*\n|^\n", re.MULTILINE)
 _IMPORT = re.compile(r'^import [^;]*"\./([\w-]+\.js)";', re.MULTILINE)
 
@@ -51,7 +51,7 @@ def _build_entry_script() -> bytes:
 
 
 def _build_style(part: Path) -> bytes:
-    return _STYLE_SPACES.sub(rb"\1", _STYLE_COMMENTS.sub(b"", part.read_bytes()))
+    return _STYLE_SPACES.sub(rb"\1", _STYLE_COMMENTS.sub(b"", part.read_bytes())).replace(b";}", b"}")
 
 
 def _build_script(part: Path) -> bytes:
