@@ -289,7 +289,24 @@ def test_offsets_lie_within_the_text_and_quick_checks_miss_nothing(text: str) ->
 
 @pytest.mark.parametrize(
     "repeated",
-    ["\\", "\\u", "&#", "a", "e\u0301", "%", "=a", "<!--", "<a ", "5\b", "\x1b[", "53 ", "5(", "五", "a-"],
+    [
+        "\\",
+        "\\u",
+        "&#",
+        "a",
+        "e\u0301",
+        "%",
+        "=a",
+        "<!--",
+        "<a ",
+        "5\b",
+        "\x1b[",
+        "53 ",
+        "5(",
+        "五",
+        "a-",
+        "weather ⠎ ",
+    ],
 )
 def test_long_texts_of_punctuation_are_normalised_quickly(repeated: str) -> None:
     text = repeated * (400_000 // len(repeated))

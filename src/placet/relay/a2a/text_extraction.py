@@ -14,7 +14,8 @@ from placet.ports.detector import Scannable
 from placet.relay.a2a.dialects import ROLES, STATES
 from placet.relay.a2a.errors import A2AError
 from placet.relay.a2a.json_format import CONTEXT_ID, MESSAGE_ID, REFERENCES, TASK_ID, Json
-from placet.relay.a2a.text_normalization import ALTERNATE_READING, compile_re2
+from placet.relay.a2a.text_folding import compile_re2
+from placet.relay.a2a.text_normalization import ALTERNATE_READING
 
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _STANDARD = str.maketrans("-_", "+/")

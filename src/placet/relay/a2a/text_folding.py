@@ -8,7 +8,9 @@ or digit. Hidden characters disappear, and combining marks that Unicode has no c
 
 import re
 import unicodedata
+from typing import Any
 
+import re2
 from confusable_homoglyphs.confusables import confusables_data
 
 from placet.text.characters import CONTROLS, is_hidden
@@ -16,6 +18,15 @@ from placet.text.lookalikes import LETTERS
 
 Span = tuple[int, int]
 """Start and end of a part of a text."""
+
+
+def compile_re2(pattern: str, *, captures: bool = False) -> Any:
+    """Compile a pattern for RE2."""
+    options = re2.Options()
+    options.never_capture = not captures
+    options.max_mem = 32 << 20
+    return re2.compile(pattern, options)
+
 
 # Characters that folding does not change wherever they are. The ranges cover most texts: Latin, Greek,
 # Cyrillic, Chinese, Japanese and Korean letters, quotation marks, arrows and emoji.
@@ -121,10 +132,12 @@ _MARKED_LETTER = re.compile(
 )
 _BETWEEN = re.compile(f"(?<=[0-9A-Za-z])[{DASHES}{DOTS}](?=[0-9A-Za-z])")
 _LOOKALIKE = re.compile(f"[{LOOKALIKES}]")
-_MAY_BE_LATIN = re.compile(
+MAY_BE_LATIN = (
     f"[0-9A-Za-z][{LOOKALIKES}]|[{LOOKALIKES}][0-9A-Za-z]"
-    rf"|(?<![^\W_])[{EQUAL_LETTERS}]{{4,}}(?![^\W_])"
+    rf"|(?:^|[^\pL\pN])[{EQUAL_LETTERS}]{{4,}}(?:[^\pL\pN]|$)"
 )
+"""A pattern for RE2 that matches every text in which a lookalike may be a Latin letter or a digit."""
+_may_be_latin: Any = compile_re2(MAY_BE_LATIN).search
 _WORD = re.compile(rf"(?:[^\W_]|[{_SYMBOL_LOOKALIKES}])+")
 _ASCII_WORD_CHARACTER = re.compile("[0-9A-Za-z]")
 _WHOLE_WORD = re.compile(f"[{EQUAL_LETTERS}]{{4,}}")
@@ -212,7 +225,9 @@ def fold_text(text: str) -> str:
     if _MARK.search(folded) is not None:
         folded = _MARKED_LETTER.sub(_strip_letter, _MARKED_ASCII.sub("", folded))
     folded = _BETWEEN.sub(lambda sign: _BETWEEN_WORDS[ord(sign[0])], folded)
-    return folded if _MAY_BE_LATIN.search(folded) is None else _WORD.sub(_read_as_latin, folded)
+    if _may_be_latin(folded.encode("utf-8", "replace")) is None:
+        return folded
+    return _WORD.sub(_read_as_latin, folded)
 
 
 def _strip_letter(marked: "re.Match[str]") -> str:

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import re2
 from msgspec.structs import replace
 
 from placet.ports.detector import Match, Scannable
@@ -25,10 +24,10 @@ from placet.relay.a2a.text_folding import (
     CONTROL_CHARACTER,
     DASHES,
     DOTS,
-    EQUAL_LETTERS,
-    LOOKALIKES,
+    MAY_BE_LATIN,
     ORDINARY,
     Span,
+    compile_re2,
     fold_text,
     map_folded_spans,
 )
@@ -40,24 +39,11 @@ MAX_BRANCHES = 6
 NO_PIECE = -1
 
 
-def compile_re2(pattern: str, *, captures: bool = False) -> Any:
-    """Compile a pattern for RE2."""
-    options = re2.Options()
-    options.never_capture = not captures
-    options.max_mem = 32 << 20
-    return re2.compile(pattern, options)
-
-
 def _list_ranges(ranges: Iterable[Span]) -> str:
     return "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges)
 
 
-_UNUSUAL_CHARACTER = (
-    f"[^{_list_ranges(ORDINARY)}]"
-    f"|[0-9A-Za-z][{LOOKALIKES}]|[{LOOKALIKES}][0-9A-Za-z]"
-    rf"|(?:^|[^\pL\pN])[{EQUAL_LETTERS}]{{4,}}(?:[^\pL\pN]|$)"
-    f"|[0-9A-Za-z][{DASHES}{DOTS}][0-9A-Za-z]"
-)
+_UNUSUAL_CHARACTER = f"[^{_list_ranges(ORDINARY)}]|{MAY_BE_LATIN}|[0-9A-Za-z][{DASHES}{DOTS}][0-9A-Za-z]"
 ALTERNATE_READING = "|".join(
     (
         decoding.ESCAPED,

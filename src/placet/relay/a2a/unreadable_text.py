@@ -93,8 +93,12 @@ def _find_mixed(text: str) -> Iterator[Span]:
     if text.isascii():
         return
     for word in _WORD.finditer(text):
-        if _LATIN_LETTER.search(word[0]) is not None and any(map(_is_of_another_script, word[0])):
+        if not word[0].isascii() and _mixes_scripts(word[0]):
             yield word.span()
+
+
+def _mixes_scripts(word: str) -> bool:
+    return _LATIN_LETTER.search(word) is not None and any(map(_is_of_another_script, word))
 
 
 def _is_of_another_script(character: str) -> bool:
