@@ -70,7 +70,7 @@ def list_case_ids(text: str) -> list[str]:
 
 def find_link(text: str, name: str) -> str | None:
     """Where a link of this name leads."""
-    found = re.search(rf'href="([^"]+)">{re.escape(name)}<', text)
+    found = re.search(rf'href="([^"]+)">(?:<svg.*?</svg>)?{re.escape(name)}<', text)
     return html.unescape(found[1]) if found else None
 
 
