@@ -61,7 +61,8 @@ def test_what_a_person_changed_is_shown_against_what_they_were_shown(
     with server.page(failed) as page:
         assert "50</del>" in page.text
         assert "20</ins>" in page.text
-        assert "slow" not in page.text
+        assert "slow</del>" not in page.text
+        assert "slow</ins>" not in page.text
 
 
 def test_hints_that_an_artifact_is_shown_by_are_not_said_again(

@@ -221,7 +221,7 @@ def test_two_people_who_answer_are_told_who_was_first(server: RunningServer, cli
         pages[0].post("respond", {"action": "confirm"})
         beaten = pages[1].post("respond", {"action": "cancel"})
     assert beaten.response.status_code == 409
-    assert find_link(beaten.text, "Back to the inbox") == INBOX
+    assert find_link(beaten.text, "Back to the question") == f"/review/{hitl['case_id']}"
     assert client.get(hitl["poll_url"]).json()["responded_by"] == {"name": "ben"}
 
 

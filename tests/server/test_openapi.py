@@ -13,7 +13,7 @@ from placet.server.api_description import API_ROUTES, build_openapi_document
 
 DOCUMENT = build_openapi_document("https://placet.example")
 # Pages, their style and the demo are for people and try-outs; they are no part of the API.
-NOT_API = re.compile(r"/((review|inbox|static|docs|api/demo)\b|$)")
+NOT_API = re.compile(r"/((review|inbox|passkeys|static|docs|api/demo)\b|$)")
 
 
 def operations() -> list[tuple[str, str, dict[str, Any]]]:

@@ -162,7 +162,8 @@ def test_another_permission_than_that_for_the_call_is_its_own_tool() -> None:
 )
 def test_an_edit_is_shown_as_a_diff(host: str, event: str, tool: str, arguments: dict[str, Any]) -> None:
     call = {"tool": tool, "arguments": arguments, "name": tool, "args": arguments}
-    sent = {"event": event, "hook_event_name": event, "tool_name": tool, "tool_input": arguments}
+    sent: dict[str, Any] = {"event": event, "hook_event_name": event, "tool_name": tool}
+    sent |= {"tool_input": arguments}
     sent |= {"stepIdx": 1, "toolCall": call, "call": call, "permission": {"permission": "edit"}}
     read = load_coding_agent(host).read_call(event, json.dumps(sent).encode())
     (draft,) = build_drafts(read, CaseSurroundings(current_text="1"))
