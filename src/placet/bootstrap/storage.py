@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct
 
-from placet.errors import SettingsError
+from placet.errors import MigrationError, SettingsError
 from placet.ports.store import Store
 from placet.stores.sqlite.backup import back_up
 from placet.stores.sqlite.in_memory import InMemorySqliteStore
-from placet.stores.sqlite.migrate import migrate
+from placet.stores.sqlite.migrate import migrate, read_schema_state
 from placet.stores.sqlite.store import SqliteStore
+from placet.stores.sqlite.table_reader import open_tables
 
 if TYPE_CHECKING:
     from placet.stores.postgres.connection import PostgresAddress
@@ -116,6 +118,28 @@ def back_up_database(url: str, target: Path) -> None:
     if not path.is_file():
         raise SettingsError(f"There is no database {url}. Pass its URL with --db.")
     back_up(path, target)
+
+
+def copy_database(source: str, target: str) -> Mapping[str, int]:
+    """Copy a SQLite file into an empty PostgreSQL database, and return how many rows of each table.
+
+    Stop the servers first: what they write meanwhile is not copied. Raises SettingsError or MigrationError.
+    Call it outside of an event loop.
+    """
+    path = None if _is_postgres(source) else _read_path(source)
+    if path is None or not _is_postgres(target):
+        raise SettingsError("A SQLite file can be copied into PostgreSQL, and nothing else.")
+    if not path.is_file():
+        raise SettingsError(f"There is no database {source}.")
+    state = read_schema_state(path)
+    if not state.is_current:
+        raise MigrationError(
+            f"{path} has schema {state.version}, and this version needs {state.known}. Run `placet migrate`."
+        )
+    from placet.stores.postgres.table_copy import copy_tables
+
+    with open_tables(path) as tables:
+        return asyncio.run(copy_tables(tables, _read_address(target)))
 
 
 def _is_postgres(url: str) -> bool:

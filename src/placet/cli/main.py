@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "audit": ("placet.cli.audit", "List, trace and export the relay's audit log."),
     "deliveries": ("placet.cli.deliveries", "List deliveries, and send one again."),
     "backup": ("placet.cli.backup", "Copy the database to a file that only its owner can read."),
+    "db": ("placet.cli.databases", "Copy a SQLite file into a PostgreSQL database."),
     "migrate": ("placet.cli.migrate", "Update the schema of the database."),
     "signing": ("placet.cli.signing", "List, rotate and revoke the keys that sign results."),
     "verify": ("placet.cli.verification", "Verify a signed result, or the whole log of a database."),
