@@ -117,6 +117,18 @@ def test_a_standard_type_cannot_declare_further_affirmative_actions() -> None:
     assert all(decide(case, action).against for action in ("reject", "edit", "no"))
 
 
+def test_an_escalation_declares_custom_actions_and_cannot_turn_a_no_into_a_yes() -> None:
+    named = ["roll_back", "abort", "Abort", "approve", "reject", "stop", "deny"]
+    case = parse_case("escalation", {"affirmative_actions": named})
+    assert [action for action in [*named, "retry", "wait"] if decide(case, action).is_affirmative] == [
+        "roll_back",
+        "deny",
+        "retry",
+    ]
+    assert decide(parse_case("escalation"), "roll_back").against
+    assert decide(parse_case("approval", {"affirmative_actions": ["roll_back"]}), "roll_back").against
+
+
 @pytest.mark.parametrize("type", ["Approval", "approvals", "custom", "tool_calls", "X-photo", " x-photo"])
 def test_only_a_custom_type_can_declare_affirmative_actions(type: str) -> None:
     case = parse_case(type, data={"affirmative_actions": ["reject", "allow"]})

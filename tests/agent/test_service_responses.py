@@ -169,6 +169,8 @@ def test_buttons_are_offered_only_where_the_answer_can_be_submitted() -> None:
     assert read(**inline, type="selection").pressable == ()
     assert read(**inline, type="approval").pressable == ("approve", "reject")
     assert read(**inline, type="x-vote", inline_actions=["yes"]).pressable == ("yes",)
+    escalation = read(**inline, type="escalation", inline_actions=["abort", "roll_back", "approve"])
+    assert escalation.pressable == ("abort", "roll_back")
     assert read(**inline, type="confirmation", inline_actions=None).pressable == ("confirm", "cancel")
     for malformed in ("confirm", {"confirm": True}, True, 0):
         assert read(**inline, type="confirmation", inline_actions=malformed).pressable == ()

@@ -221,6 +221,27 @@ BAD_DRAFTS: dict[str, tuple[dict[str, Any], str]] = {
     "a reminder without a time zone": ({"reminder_at": "2026-01-01T08:00:00"}, "reminder_at"),
     "a reminder in words": ({"reminder_at": "tomorrow"}, "reminder_at"),
     "too many reminders": ({"reminder_at": ["2026-01-01T08:00:00Z"] * 21}, "reminder_at"),
+    "an escalation nobody can stop": ({"type": "escalation", "actions": ["retry", "wait"]}, "abort"),
+    "an escalation with another type's action": (
+        {"type": "escalation", "actions": ["abort", "approve"]},
+        "'approve' reads like",
+    ),
+    "a custom action that reads like ours": (
+        {"type": "escalation", "actions": ["abort", "re-try"]},
+        "'re-try' reads like",
+    ),
+    "a custom action with our label of another": (
+        {"type": "escalation", "actions": ["abort", "stop"]},
+        "'stop' reads like",
+    ),
+    "custom actions that read the same": (
+        {"type": "escalation", "actions": ["abort", "roll-back", "roll_back"]},
+        "rollback",
+    ),
+    "an affirmative abort": (
+        {"type": "escalation", "actions": ["abort", "wait"], "affirmative_actions": ["abort"]},
+        "never a yes",
+    ),
     "an inline action of another type": ({"inline_actions": ["confirm"]}, "confirm"),
     "an inline edit": ({"inline_actions": ["approve", "edit"]}, "edit"),
     "an inline action that is none": ({"inline_actions": [""]}, "inline_actions"),

@@ -125,6 +125,16 @@ async def test_a_label_chooses_slack_and_a_signed_press_there_counts(people: Not
     assert (await people.call("POST", "/notify/webhooks/discord", content=b"{}")).status_code == 404
 
 
+async def test_a_custom_action_of_an_escalation_is_pressed_in_telegram(people: NotifiedPeople):
+    actions = ["retry", "roll_back", "abort"]
+    hitl = await people.open(type="escalation", actions=actions, notify=["ada"])
+    (shown,) = await people.wait_for_telegram(lambda seen: len(seen) == 1)
+    assert shown.labels == ("Try again", "Roll back", "Stop")
+    people.press_in_telegram("Roll back")
+    await people.wait_for_telegram(lambda seen: "Decided: Roll back by Ada Lovelace" in seen[0].text)
+    assert (await people.poll(hitl))["result"]["action"] == "roll_back"
+
+
 async def test_each_recipient_has_a_link_of_their_own_and_no_submit_token_travels(people: NotifiedPeople):
     hitl = await people.open(inline_actions=["approve"], notify=["payments"])
     await people.wait_for_telegram(lambda seen: len(seen) == 1)

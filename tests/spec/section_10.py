@@ -93,6 +93,16 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         ),
     ),
     Requirement(
+        id="10.5-custom-action",
+        section="10",
+        level="STATED",
+        text="Escalation offers retry, skip, abort and custom actions.",
+        tests=(
+            "tests/server/test_escalation_actions.py::test_a_custom_action_is_shown_taken_and_read_by_the_agent",
+            "tests/server/test_escalation_actions.py::test_api_and_inline_submit_take_the_declared_actions_only",
+        ),
+    ),
+    Requirement(
         id="10-custom",
         section="10",
         level="MAY",

@@ -24,8 +24,8 @@
  * @property {CaseReader} [reader]
  * @property {string | string[]} [reminder_at]
  * @property {string[]} [inline_actions] If present, inline submit is offered, for these actions only.
- * @property {string[]} [actions] The actions of a custom type.
- * @property {string[]} [affirmative_actions] Those actions of a custom type that are a yes.
+ * @property {string[]} [actions] All actions of a custom type or of an escalation with custom actions.
+ * @property {string[]} [affirmative_actions] Those of `actions` that are a yes.
  * @property {string} [only_reviewer]
  * @property {boolean} [four_eyes]
  * @property {string[]} [asked_by]

@@ -49,7 +49,7 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
     context: dict[str, Any] = {}
     verification_required: bool = False
     affirmative_actions: tuple[str, ...] = ()
-    """The actions of a custom type that are a yes, as the service declares them."""
+    """The actions that are a yes, as the service declares them for a custom type or custom actions."""
     service_name: str | None = None
     """The name that the service gives itself; not verified, so show it as declared."""
     principal: str | None = None
@@ -65,12 +65,13 @@ class FollowedCase(Struct, frozen=True, kw_only=True):
     def is_affirmative(self, action: str) -> bool:
         """Return whether this action is a yes.
 
-        The affirmative actions of a registered type are fixed. Another custom type declares its own in the
-        case. Without a type, those that the caller gave count.
+        The affirmative actions of a registered type are fixed. Custom types and custom actions are declared
+        in the case. Without a type, those that the caller gave count.
         """
         declared = find_declaration(self.type)
         if declared is not None:
-            return action in declared.affirmative_actions
+            is_declared = action in self.affirmative_actions and declared.allows_custom_action(action)
+            return is_declared or action in declared.affirmative_actions
         return (not self.type or self.type.startswith("x-")) and action in self.affirmative_actions
 
 
@@ -203,17 +204,20 @@ def _parse_inline_actions(hitl: dict[str, Any], type: str) -> tuple[str, ...]:
     """Return the inline actions (spec 0.6, 7.5); all that the review type declares if they are left out."""
     named = hitl.get("inline_actions")
     declared = find_declaration(type)
-    known = declared.inline_actions if declared is not None else None
     if named is None:
-        return tuple(known or ())
-    listed = named if isinstance(named, list) else []
+        return declared.inline_actions if declared is not None else ()
+    listed = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
     return tuple(
-        dict.fromkeys(one for one in listed if isinstance(one, str) and (known is None or one in known))
+        dict.fromkeys(
+            one
+            for one in listed
+            if declared is None or one in declared.inline_actions or declared.allows_custom_action(one)
+        )
     )
 
 
 def _parse_affirmative_actions(data: Any) -> tuple[str, ...]:
-    """Return the actions that a custom type declares to be a yes; none unless it is a list of names."""
+    """Return the actions that the case declares to be a yes; none unless it is a list of names."""
     named = data.get("affirmative_actions") if isinstance(data, dict) else None
     if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
         return ()

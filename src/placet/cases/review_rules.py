@@ -1,6 +1,6 @@
 """The rules of a review type, as the desk uses them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from placet.cases.case import Offer
@@ -20,6 +20,8 @@ class ReviewRules(Protocol):
     """Whether `prepare` checks `context.form` itself."""
     takes_result_schema: bool
     """Whether a service may declare further data of answers."""
+    takes_custom_actions: bool
+    """Whether a case may declare actions beyond those of the type."""
     offers_grants: bool
     """Whether an answer on the page may pre-approve further calls."""
 
@@ -33,6 +35,14 @@ class ReviewRules(Protocol):
 
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the actions that a button can take for this context, a subset of `inline_actions`."""
+        ...
+
+    def list_inline_actions(self, offer: Offer) -> tuple[str, ...]:
+        """Return the actions that a button can take if the service chose none."""
+        ...
+
+    def list_affirmative_actions(self, actions: Sequence[str], affirmative: Sequence[str]) -> tuple[str, ...]:
+        """Return which of a case's declared actions are a yes; raise ValidationFailed if one is not valid."""
         ...
 
     def prepare(self, context: dict[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def list_button_actions(offer: Offer, rules: ReviewRules) -> tuple[str, ...]:
         return ()
     if offer.inline_actions is not None:
         return offer.inline_actions
-    return () if offer.page_only else rules.inline_for(offer.context)
+    return () if offer.page_only else rules.list_inline_actions(offer)
 
 
 async def check_answer(

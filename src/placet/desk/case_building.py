@@ -89,7 +89,7 @@ def prepare_offer(
         page_only=tuple(draft.page_context),
         result_schema=draft.result_schema,
         actions=_list_actions(draft, rules),
-        affirmative_actions=_list_affirmative_actions(draft),
+        affirmative_actions=_list_affirmative_actions(draft, rules),
         only_reviewer=draft.only_reviewer,
         four_eyes=four_eyes,
         asked_by=draft.asked_by if four_eyes else (),
@@ -279,21 +279,26 @@ def _list_actions(draft: CaseDraft, rules: ReviewRules) -> tuple[str, ...]:
     custom = draft.type.startswith("x-") and not rules.actions
     if custom and not draft.actions:
         raise ValidationFailed(f"actions: a custom type declares its actions; add them for {draft.type}.")
-    if not custom and draft.actions is not None:
-        raise ValidationFailed(f"actions: only custom x-… types declare actions; {draft.type} has its own.")
+    if not custom and draft.actions is not None and not rules.takes_custom_actions:
+        raise ValidationFailed(
+            f"actions: only escalations and custom x-… types declare actions; {draft.type} has its own."
+        )
     actions = tuple(dict.fromkeys(draft.actions or rules.actions))
     if not actions:
         raise ValidationFailed(f"type: {draft.type[:100]!r} is neither a standard type nor an x-… type.")
     return actions
 
 
-def _list_affirmative_actions(draft: CaseDraft) -> tuple[str, ...]:
-    for action in draft.affirmative_actions or ():
-        if action not in (draft.actions or ()):
+def _list_affirmative_actions(draft: CaseDraft, rules: ReviewRules) -> tuple[str, ...]:
+    actions, affirmative = draft.actions or (), draft.affirmative_actions or ()
+    for action in affirmative:
+        if action not in actions:
             raise ValidationFailed(
-                f"affirmative_actions: {action!r} is not in actions, the actions of a custom x-… type."
+                f"affirmative_actions: {action!r} is not in actions, the actions that the case declares."
             )
-    return tuple(dict.fromkeys(draft.affirmative_actions or ()))
+    if draft.actions is None:
+        return ()
+    return rules.list_affirmative_actions(tuple(dict.fromkeys(actions)), tuple(dict.fromkeys(affirmative)))
 
 
 def _list_inline_actions(

@@ -124,9 +124,12 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
         InlineActions | None,
         _describe("If present, inline submit is offered, for these actions only."),
     ] = None
-    actions: Annotated[CustomActions | None, _describe("The actions of a custom x-… type.")] = None
+    actions: Annotated[
+        CustomActions | None,
+        _describe("All actions of a custom x-… type, or of an escalation with actions of its own."),
+    ] = None
     affirmative_actions: Annotated[
-        InlineActions | None, _describe("Those of the actions of a custom x-… type that are a yes.")
+        InlineActions | None, _describe("Those of the declared actions that are a yes.")
     ] = None
     only_reviewer: Annotated[
         ReviewerName | None,

@@ -10,6 +10,7 @@ from placet.pages.content import display_forms
 from placet.pages.language import Language
 from placet.pages.page_texts import ACTIONS
 from placet.reviews.registry import find_action, find_declaration
+from placet.text.characters import keep_letters
 
 Emphasis = Literal["yes", "also-yes", "no"]
 """The first affirmative action is filled, further ones have an accent, all others are outlined."""
@@ -70,17 +71,13 @@ def _list_labels(offer: Offer, language: Language) -> dict[str, str]:
     labels = read_action_labels(offer.context)
     names = {action: ACTIONS.get(action) or display_forms.format_label(action) for action in offer.actions}
     taken = [
-        (action, _keep_letters(name)) for action, ours in names.items() for name in (ours, language.t(ours))
+        (action, keep_letters(name)) for action, ours in names.items() for name in (ours, language.t(ours))
     ]
     if any(
-        _keep_letters(label) == name
+        keep_letters(label) == name
         for said, label in labels.items()
         for action, name in taken
         if action != said
     ):
         return {}
     return labels
-
-
-def _keep_letters(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())

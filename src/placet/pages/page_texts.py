@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from placet.cases.case import Offer
 from placet.reviews.registry import DECLARATIONS, ActionTexts, FieldLabels, find_declaration
 from placet.text.shared_wording import ASKS_FOR_DECISION, IF_UNANSWERED
 from placet.text.wording import message, phrase
@@ -26,10 +27,12 @@ def find_question(type: str) -> str:
     return declared.question if declared is not None else ASKS_FOR_DECISION
 
 
-def find_consequence(type: str) -> tuple[str, str]:
-    """Return a heading and a sentence about what an answer to this type does."""
-    declared = find_declaration(type)
-    return (declared and declared.if_answered) or IF_ANSWERED
+def find_consequence(offer: Offer) -> tuple[str, str]:
+    """Return a heading and a sentence about what an answer does; a type does not know custom actions."""
+    declared = find_declaration(offer.type)
+    if declared is None or not set(offer.actions) <= set(declared.action_names):
+        return IF_ANSWERED
+    return declared.if_answered or IF_ANSWERED
 
 
 def find_title(name: str) -> str | None:

@@ -6,3 +6,8 @@ INPUT = "input"
 CONFIRMATION = "confirmation"
 ESCALATION = "escalation"
 STANDARD_TYPES = (APPROVAL, SELECTION, INPUT, CONFIRMATION, ESCALATION)
+
+STANDARD_ACTIONS = frozenset(
+    {"approve", "edit", "reject", "select", "submit", "confirm", "cancel", "retry", "skip", "abort"}
+)
+"""The actions of the standard types, all together."""

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from placet.protocol.review_types import STANDARD_ACTIONS
+from placet.text.characters import keep_letters
 from placet.text.shared_wording import OPEN_REVIEW
 
 Tone = Literal["positive", "destructive", "neutral"]
@@ -124,6 +126,8 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
     """Whether only that entry point may create its cases: the page speaks for the entry point."""
     requires_answer: bool = False
     """Whether a missing answer must never count as a yes."""
+    takes_custom_actions: bool = False
+    """Whether a case may declare actions beyond those of the type."""
     names_requiring_answer: frozenset[str] = frozenset()
     """The custom names of the type for which a missing answer must never count as a yes."""
     page_word: str | None = None
@@ -160,6 +164,12 @@ class TypeDeclaration(Struct, frozen=True, kw_only=True):
         """Return the inline actions for this context. If a word must be typed, confirming needs the page."""
         typed = self.page_word is not None and self.page_word in context
         return tuple(one.name for one in self.actions if one.is_inline and not (typed and one.is_affirmative))
+
+    def allows_custom_action(self, action: str) -> bool:
+        """Return whether a case may declare this action: its name reads like none that is defined."""
+        taken = {keep_letters(word) for one in self.actions for word in (one.name, one.label)}
+        letters = keep_letters(action)
+        return self.takes_custom_actions and bool(letters) and letters not in taken | STANDARD_ACTIONS
 
     def load(self, part: str) -> ModuleType:
         """Return a module of the type's folder, such as `review_type` or `mcp_tool`."""

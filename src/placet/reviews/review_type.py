@@ -11,6 +11,7 @@ from placet.cases.case import Offer
 from placet.errors import InvalidAction, InvalidSubmission
 from placet.protocol.conversion import quote
 from placet.reviews.answer_limits import check_data, find_unstorable
+from placet.reviews.custom_actions import list_affirmative_actions
 from placet.reviews.declaration import TypeDeclaration
 from placet.reviews.form_post import PostResult
 from placet.reviews.page_form import Pairs
@@ -36,6 +37,8 @@ class ReviewType(ABC):
     """Whether `prepare` checks `context.form` itself."""
     takes_result_schema: bool = True
     """Whether a service may declare further data of answers; not where an answer must have one exact form."""
+    takes_custom_actions: bool = False
+    """Whether a case may declare actions beyond those of the type."""
     offers_grants: bool = False
     """Whether an answer on the page may pre-approve further calls."""
 
@@ -46,6 +49,7 @@ class ReviewType(ABC):
             cls.name, cls.template, cls.entry_point = declared.type, declared.template, declared.entry_point
             cls.actions, cls.inline_actions = declared.action_names, declared.inline_actions
             cls.requires_answer = declared.requires_answer
+            cls.takes_custom_actions = declared.takes_custom_actions
             cls.reserved_field = declared.name if declared.is_reserved else None
 
     def __init__(self, *variants: "ReviewType") -> None:
@@ -67,6 +71,16 @@ class ReviewType(ABC):
     def inline_for(self, context: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the actions that can be taken inline for this context."""
         return self.inline_actions
+
+    def list_inline_actions(self, offer: Offer) -> tuple[str, ...]:
+        """Return the actions that can be taken inline if the service chose none."""
+        return self.inline_for(offer.context)
+
+    def list_affirmative_actions(self, actions: Sequence[str], affirmative: Sequence[str]) -> tuple[str, ...]:
+        """Return which of a case's declared actions are a yes; raise ValidationFailed if one is not valid."""
+        if not self.takes_custom_actions:
+            return tuple(affirmative)
+        return list_affirmative_actions(self.declaration, actions, affirmative)
 
     def prepare(self, context: dict[str, Any]) -> dict[str, Any]:
         """Return the context for the offer; raise ValidationFailed or InvalidForm if it is not valid."""
@@ -148,6 +162,8 @@ class ReviewType(ABC):
             return self.actions
         if offer.actions == self.actions:
             return self.actions
+        if self.takes_custom_actions:
+            return offer.actions
         return tuple(action for action in self.actions if action in offer.actions)
 
     def handle_post(self, offer: Offer, move: str, pairs: Pairs, saved: Mapping[str, Any]) -> PostResult:

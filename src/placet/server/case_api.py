@@ -74,7 +74,7 @@ from placet.protocol.event_data import EventData
 from placet.protocol.hitl_object import HumanInputRequired
 from placet.protocol.inline_submit import SubmitReceipt, SubmitRequest
 from placet.protocol.poll import PollResponse, RespondedBy, Status
-from placet.reviews.registry import REVIEW_TYPES, list_types_requiring_answer
+from placet.reviews.registry import DECLARATIONS, REVIEW_TYPES, list_types_requiring_answer
 from placet.server import api_examples as examples
 from placet.server.polling import StatusPoll, require_reading
 from placet.server.signed_requests import is_signed_with, read_signed_request
@@ -95,6 +95,7 @@ IDEMPOTENCY_KEY = Parameter(
 _REGISTERED = [name for name in REVIEW_TYPES if name.startswith("x-")]
 _UNREGISTERED = {"pattern": "^x-", **({"not": {"enum": _REGISTERED}} if _REGISTERED else {})}
 
+_TAKES_CUSTOM_ACTIONS = [name for name in REVIEW_TYPES if DECLARATIONS[name].takes_custom_actions]
 _NONE = {"anyOf": [{"type": "null"}, {"type": "array", "maxItems": 0}]}
 
 # Rules of the desk that the draft's struct cannot express.
@@ -102,7 +103,10 @@ _DRAFT_RULES: tuple[dict[str, Any], ...] = (
     {
         "if": {"properties": {"type": _UNREGISTERED}, "required": ["type"]},
         "then": {"properties": {"actions": {"type": "array"}}, "required": ["actions"]},
-        "else": {"properties": {"actions": {"type": "null"}, "affirmative_actions": _NONE}},
+        "else": {
+            "if": {"properties": {"type": {"enum": _TAKES_CUSTOM_ACTIONS}}, "required": ["type"]},
+            "else": {"properties": {"actions": {"type": "null"}, "affirmative_actions": _NONE}},
+        },
     },
     {
         "if": {"properties": {"default_action": {"const": "approve"}}, "required": ["default_action"]},

@@ -179,3 +179,8 @@ def _belongs(found: re.Match[str]) -> bool:
 
 def _matches_both(pattern: re.Pattern[str], before: str, after: str) -> bool:
     return bool(pattern.match(before) and pattern.match(after))
+
+
+def keep_letters(text: str) -> str:
+    """Return the letters and digits, without case: what two names have in common if they read the same."""
+    return "".join(letter for letter in text.casefold() if letter.isalnum())

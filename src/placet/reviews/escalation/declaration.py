@@ -50,6 +50,7 @@ ESCALATION = TypeDeclaration(
         ),
     ),
     field_labels={"modified_params": message("Changed parameters"), "reason": message("Reason")},
+    takes_custom_actions=True,
     template="escalation/page.html",
     scripts={"[data-was]": "changes.js"},
     example=EXAMPLE,

@@ -33,6 +33,10 @@ class Escalation(ReviewType):
 
     declaration = ESCALATION
 
+    def list_inline_actions(self, offer: Offer) -> tuple[str, ...]:
+        """Return all actions: each is a complete answer."""
+        return self.list_actions(offer)
+
     def read_context(self, context: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the parameters of a retry; raise ValidationFailed if they are not an object."""
         return read_params(context)
