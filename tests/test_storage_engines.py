@@ -18,9 +18,11 @@ MAY_NAME_AN_ENGINE = (
     "bootstrap/storage.py",
     "extras.py",
     "hook/__init__.py",
+    "hook/coding_agents/gate_history.py",
     "hook/savers/",
     "sqlite_outages.py",
     "stores/",
+    "testing/steps.py",
 )
 ENGINES = {
     "aiosqlite",

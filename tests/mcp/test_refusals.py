@@ -126,7 +126,7 @@ def test_a_reply_that_got_lost_does_not_make_two_questions_of_one(setting: Setti
         (
             "ask_confirmation",
             {"prompt": "Go?", "verification": {"required_for": ["browser_submit"]}},
-            "no verifier for pages",
+            "cannot verify proof_of_human",
         ),
         ("ask_escalation", {"prompt": "How now?"}, "error"),
         ("check_question", {"case_id": "../../admin"}, "case_id"),
