@@ -1,9 +1,9 @@
-"""Presses that Discord and WhatsApp report to the server's public address, signed as they sign them."""
+"""Presses that Discord, WhatsApp and Teams report to the server, signed as they sign them."""
 
 import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import msgspec
@@ -14,6 +14,7 @@ from placet.notify.settings import NotifySettings
 from placet.ports.channel import WebhookRequest
 from tests.channels.discord import discord_api as discord
 from tests.channels.loopback import loopback
+from tests.channels.teams import bot_connector as teams
 from tests.channels.whatsapp import cloud_api as whatsapp
 from tests.server.running import running
 from tests.waiting import PATIENCE_S
@@ -102,3 +103,70 @@ async def test_discord_and_whatsapp_report_presses_to_the_server(
             await asyncio.to_thread(work.__exit__, None, None, None)
     assert not api.problems
     assert not cloud.problems
+
+
+async def test_teams_reports_presses_to_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    connector, unused = teams.BotConnector(), cast("Any", None)
+    grace = {
+        "send_to": [f"teams:{teams.PERSON}"],
+        "answerers": {"Grace": f"teams:{teams.TENANT}:{teams.PERSON}"},
+    }
+    notify = {"recipients": {"grace": grace}, "rules": [{"recipients": ["grace"]}]}
+    async with loopback(connector.handle) as microsoft:
+        connector.url = microsoft.url
+        variables = {
+            "PLACET_TEAMS_APP_ID": teams.APP_ID,
+            "PLACET_TEAMS_APP_SECRET": teams.APP_SECRET,
+            "PLACET_TEAMS_TENANT_ID": teams.TENANT,
+            "PLACET_TEAMS_SERVICE_URL": f"{microsoft.url}/teams/",
+            "PLACET_TEAMS_LOGIN_URL": microsoft.url,
+            "PLACET_TEAMS_KEYS_URL": microsoft.url,
+        }
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        on_teams = teams.TeamsHarness(connector, microsoft, unused)
+        work = running(tmp_path, present=True, notify=msgspec.convert(notify, NotifySettings))
+        server = await asyncio.to_thread(work.__enter__)
+        now = int(datetime.now(UTC).timestamp())
+        signed: dict[str, Any] = {"nbf": now - 60, "exp": now + 3540}
+
+        def build_press(reference: str, number: int, *, person: str, token: str) -> WebhookRequest:
+            sender = {"id": "29:1abc", "name": "Somebody", "aadObjectId": person}
+            return teams.build_request(teams.invoke(reference, number, **{"from": sender}), token)
+
+        try:
+            async with httpx.AsyncClient(timeout=PATIENCE_S) as platform:
+
+                async def call(request: WebhookRequest) -> httpx.Response:
+                    url, headers = f"{server.url}/notify/webhooks/teams", dict(request.headers)
+                    return await platform.post(url, headers=headers, content=request.body)
+
+                with server.client(server.api_key) as client:
+                    hitl = await asyncio.to_thread(server.open, client)
+                    await microsoft.wait_until(lambda: bool(connector.messages), within=PATIENCE_S)
+                    (shown,) = on_teams.list_messages()
+                    assert shown.labels == ("Confirm", "Do not do it")
+                    assert connector.conversations[0]["members"] == [{"id": teams.PERSON}]
+                    confirm, token = shown.references[0], teams.sign_token(**signed)
+
+                    forged = teams.sign_token(key=teams.signing_key("key-2"), **signed)
+                    refused = await call(build_press(confirm, 1, person=teams.PERSON, token=forged))
+                    assert refused.status_code == 401
+                    stranger = await call(build_press(confirm, 2, person=teams.TENANT, token=token))
+                    assert "not allowed" in stranger.text
+                    assert (await asyncio.to_thread(client.get, hitl["poll_url"])).json()[
+                        "status"
+                    ] == "pending"
+                    press = build_press(confirm, 3, person=teams.PERSON, token=token)
+                    for _ in range(2):  # Teams repeats itself, too
+                        assert "recorded" in (await call(press)).text
+                    poll = (await asyncio.to_thread(client.get, hitl["poll_url"])).json()
+                assert (poll["status"], poll["responded_by"]) == ("completed", {"name": "Grace"})
+                assert poll["submission_context"]["submitted_via"] == "teams_adaptive_card"
+                await microsoft.wait_until(
+                    lambda: on_teams.list_messages()[0].references == (), within=PATIENCE_S
+                )
+                assert "by Grace" in on_teams.list_messages()[0].text
+        finally:
+            await asyncio.to_thread(work.__exit__, None, None, None)
+    assert not connector.problems
