@@ -23,6 +23,8 @@ CHANGES = {
     "only_reviewer": "Ada",
     "four_eyes": True,
     "asked_by": ("ada",),
+    "reviewers": ("ada@acme.example",),
+    "result_schema": {"type": "object"},
     "salt": "b7",
 }
 

@@ -26,7 +26,7 @@ from tests.relay.a2a.raw_agent import RawAgent, answer_with, run_raw_agent
 from tests.relay.sample_records import POLICY, SampleRecords, build_message_call
 from tests.server.running import RunningServer, running
 
-READ, WRITE = "cases:read", "cases:write"
+READ, WRITE, ANSWER = "cases:read", "cases:write", "cases:answer"
 PUBLIC = "no API key"
 """A key makes no difference: pages with their own sessions, files, and what anyone may read."""
 OWN_TOKEN = "a token that is no API key"
@@ -50,12 +50,14 @@ WITHOUT_KEY = """
     discover readSigningKeys readDescription showApiDocs checkHealth checkReadiness readMetrics
     showReviewPage followReviewPage markOpened answerOnPage redirectFromReviews redirectFromReviewPath
     handBack changeLanguage passOn revokeGrantOnPage saveDraft
-    showInbox signIn signOut openFromInbox redirectToInbox
+    showInbox signIn signOut openFromInbox redirectToInbox turnOnNotifications readNotificationWorker
+    showVerification verifyAnswer showPasskeyRegistration registerPasskey
     readVersionedFile readFile showFrontPage
 """
 NEEDS = {
     **dict.fromkeys(WRITING.split(), WRITE),
     **dict.fromkeys(READING.split(), READ),
+    "answerCase": ANSWER,
     **dict.fromkeys(WITH_OWN_TOKEN.split(), OWN_TOKEN),
     **dict.fromkeys(WITHOUT_KEY.split(), PUBLIC),
 }
@@ -136,7 +138,7 @@ def test_every_route_has_its_line_in_the_table(keys: Keys) -> None:
 
 def test_every_route_declares_what_the_table_says(keys: Keys) -> None:
     for route in keys.server.parts.routes:
-        scope = NEEDS[route.name] if NEEDS[route.name] in (READ, WRITE) else None
+        scope = NEEDS[route.name] if NEEDS[route.name] in (READ, WRITE, ANSWER) else None
         assert route.scope == scope, route.name
         assert route.credential.startswith("apiKey") == (scope is not None), route.name
 

@@ -14,6 +14,7 @@ from placet.stores.sqlite.queries import QUERIES
 # Of these there are a handful, they are only the beginning of a query, or they verify the whole log.
 SMALL = {
     "select_api_keys",
+    "select_passkeys",
     "select_signing_keys",
     "select_endpoints",
     "select_deliveries",

@@ -32,6 +32,7 @@ from placet.text.characters import (
 from placet.text.truncation import to_paragraphs, to_single_line
 
 SOURCE = Path(__file__).parents[2] / "src/placet"
+ERASING = "\r\b"  # read as a terminal shows them: what they erase is gone
 LAST_CONTROL = 0x9F  # code before it has reasons of its own to name control characters
 HIDDEN = [chr(point) for point in range(sys.maxunicode + 1) if is_hidden(chr(point))]
 # The first and the last of each run of neighbours.
@@ -87,7 +88,9 @@ def test_json_on_a_terminal_has_no_hidden_characters_and_means_the_same():
 def test_the_relay_reads_text_without_its_hidden_characters():
     tags = range(0xE0020, 0xE007F)  # read as the ASCII characters that they stand for
     kept = [
-        one for one in EDGES if ord(one) not in tags and one != "\r" and normalize_text(f"4{one}1") != "41"
+        one
+        for one in EDGES
+        if ord(one) not in tags and one not in ERASING and normalize_text(f"4{one}1") != "41"
     ]
     assert [f"U+{ord(one):04X}" for one in kept if not unicodedata.normalize("NFKC", one).isspace()] == []
 
@@ -166,12 +169,16 @@ def test_no_other_module_has_a_table_of_hidden_characters():
 
 
 ALLOWED = [
+    "hook/coding_agents/json_text.py",  # keeps a byte order mark of the host's settings
     "pages/language.py",  # writes a left-to-right mark itself
     "protocol/addresses.py",  # also refuses spaces and unassigned characters
     "protocol/argument_patterns.py",  # combining marks are part of a name
     "relay/a2a/chunk_template.py",  # marks a probe that no agent writes
+    "relay/a2a/text_compaction.py",  # knows numerals, and the order in which text is shown
+    "relay/a2a/text_decoding.py",  # decodes escapes of any character
     "relay/a2a/text_extraction.py",  # skips a byte order mark before markup
-    "relay/a2a/text_normalization.py",  # also folds digits, dashes, and spaces
+    "relay/a2a/text_folding.py",  # also folds digits, dashes, and spaces
+    "relay/a2a/unreadable_text.py",  # finds characters that Unicode does not define
     "relay/detectors/comprehend.py",  # replaces everything above U+FFFF
 ]
 
