@@ -168,11 +168,11 @@ class Approver:
     def _end(self, key: str, call: ToolCall, text: str) -> str:
         with self._lock:
             renewal = self._renewals.pop((key, call.id), None)
+        if renewal is not None:
+            renewal.__exit__(None, None, None)
         stopped = self.gate.waiting(key)
         if stopped is None:  # it needed no review
             return str(text)
-        if renewal is not None:
-            renewal.__exit__(None, None, None)
         asked = self.gate.find_asked_call(key, call.id) or call
         return self.gate.finish(key, call.id, describe_result(asked, _find_decided(stopped, call.id), text))
 

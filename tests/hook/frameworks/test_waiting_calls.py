@@ -97,3 +97,25 @@ def test_arguments_that_a_person_cannot_see_are_refused() -> None:
     calls = WaitingCalls(HOOK, saver=MemorySaver(), run_id="r")
     with pytest.raises(HookError, match="cannot be shown"):
         calls.decide("pay", {"order": object()}, None)
+
+
+def test_a_call_that_another_run_makes_is_waited_for() -> None:
+    saver = MemorySaver()
+    options: Any = {"run_id": "r", "ask": lambda stopped: stopped.approve_all(), "poll_interval": 0.01}
+    first, second = (WaitingCalls(HOOK, saver=saver, **options) for _ in range(2))
+    begun = first.decide("pay", PAY, None)
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(second.decide, "pay", PAY, None)
+        first.finish(begun, "paid")
+        assert waits.result(10).permission == Replace(result="paid")
+
+
+def test_a_repeated_run_knows_which_call_was_stopped_before() -> None:
+    saver = MemorySaver()
+    first = WaitingCalls(HOOK, saver=saver, run_id="r", ask=lambda stopped: stopped.reject_all("no"))
+    assert not first.was_stopped("pay", PAY)
+    first.decide("pay", PAY, None)
+    assert not first.was_stopped("pay", PAY), "the next equal call is another one"
+    repeated = WaitingCalls(HOOK, saver=saver, run_id="r")
+    assert repeated.was_stopped("pay", PAY)
+    assert not repeated.was_stopped("pay", {"order": "18"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
-from placet.errors import HookError, Unavailable
+from placet.errors import HookError, ThreadBusy, Unavailable
 from placet.hook.answer_validation import Feedback
 from placet.hook.approval_rules import Hook
 from placet.hook.approver import Approver, Replace, Run, Wait
@@ -40,6 +40,7 @@ class WaitingCalls:
 
     A call is identified by the `run_id`, its tool, its arguments, and how often the run made it before. A run
     that is repeated after its process died finds the decisions and results of the calls that it makes again.
+    While another process runs a call, this one waits for its result.
     """
 
     def __init__(
@@ -91,6 +92,11 @@ class WaitingCalls:
                     self._waiting.pop(key, None)
                 return DecidedCall(key=key, asked=call, permission=permission)
 
+    def was_stopped(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Return whether an earlier run already asked about this call, the next one of its kind."""
+        call = ToolCall(id=CALL_ID, name=name, arguments=_copy_as_json(name, arguments))
+        return self.approver.waiting(self._name_call(call, is_made=False)) is not None
+
     def finish(self, decided: DecidedCall, result: Any) -> str:
         """Record that the call ran; return the text for the model, which mentions an edit."""
         return self.approver.finish(decided.key, decided.asked, result)
@@ -110,6 +116,11 @@ class WaitingCalls:
             if self._ask is not None:
                 self.approver.answer(key, self._ask(permission.interruption))
                 return None
+        except ThreadBusy:  # another process runs this call; its result will be found
+            with self._changed:
+                self._waiting.pop(key, None)
+                self._changed.wait(self._poll_interval)
+            return None
         except Unavailable:
             if key not in self._waiting:
                 raise
@@ -133,12 +144,14 @@ class WaitingCalls:
 
         self._workers.begin(partial(wait_for_case, reviews, case, SAFETY_INTERVAL_S), wake)
 
-    def _name_call(self, call: ToolCall) -> str:
-        """Return a key that is the same when the run is repeated."""
+    def _name_call(self, call: ToolCall, *, is_made: bool = True) -> str:
+        """Return a key that is the same when the run is repeated; count the call if it is made now."""
         same = json.dumps([self._run_id, call.name, call.arguments], sort_keys=True)
         with self._changed:
-            self._made[same] += 1
-            return json.dumps([same, self._made[same]])
+            number = self._made[same] + 1
+            if is_made:
+                self._made[same] = number
+            return json.dumps([same, number])
 
 
 def _copy_as_json(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -124,7 +124,9 @@ class ClaudeAgentApproval(WaitingCalls):
         return _format(event, additionalContext=f"{EDITED}{allowed.call.arguments}")
 
     def _needs_review(self, name: str, arguments: dict[str, Any]) -> bool:
-        """Return whether a rule wants this call to be reviewed, unless a grant covers it."""
+        """Return whether a rule wants this call reviewed and no grant covers it, or it was stopped before."""
+        if self.was_stopped(name, arguments):  # a condition that changes cannot undo a decision
+            return True
         key, call = uuid4().hex, ToolCall(id=CALL_ID, name=name, arguments=dict(arguments))
         permission = self._rules.ask(key, call)
         self._rules.release(key)
