@@ -114,7 +114,8 @@ def _read_kind(given: Any) -> dict[str, Any]:
     known = [kind for kind in kinds if kind in JSON_TYPES]
     if len(known) < len(kinds):
         return {"description": given.get("description", "")}
+    accepted = [*known, *(["null"] if given.get("nullable") else [])]
     return {
-        "type": [*known, *(["null"] if given.get("nullable") else [])],
+        "type": accepted[0] if len(accepted) == 1 else accepted,
         "description": given.get("description", ""),
     }
