@@ -148,6 +148,10 @@ class Harness(ABC):
     """What becomes of a child agent's call that needs a review; or the framework has no child agents."""
     decides_apart: ClassVar[bool] = False
     """Whether each call waits and runs for itself, and one that needs no review does not wait at all."""
+    repeats_runs: ClassVar[bool] = False
+    """Whether a new process makes the whole run again, also its calls that need no review."""
+    knows_schemas: ClassVar[bool] = True
+    """Whether the framework tells the adapter the schemas of its tools."""
     disturbances: ClassVar[Collection[Disturbance]] = ("kill", "fail")
     """What is tried at every step. A framework that itself repeats failed calls is only killed."""
     forks_after_use: ClassVar[bool] = True

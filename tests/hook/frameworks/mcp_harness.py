@@ -15,9 +15,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent
 
 from placet.errors import HookError, NothingToResume, ThreadBusy, ThreadPaused
-from placet.hook import FeedbackResult, InterruptionMetadata, ToolCall
+from placet.hook import InterruptionMetadata, ToolCall
 from placet.hook.answer_validation import Feedback, validate_answers
-from placet.hook.feedback import DecisionMembers, Verdict
+from placet.hook.feedback import DecisionMembers
 from placet.hook.frameworks.mcp import ApprovalProxy
 from placet.hook.frameworks.mcp.call_identity import CALL_META, THREAD_META
 from placet.hook.frameworks.mcp.results import HELD_META, WAITING_META
@@ -25,6 +25,7 @@ from placet.hook.frameworks.mcp.upstream import McpUpstream
 from placet.hook.gate import Gate
 from placet.testing.approvals import Harness
 from placet.testing.steps import STEPS
+from tests.hook.frameworks.answered_calls import parse_verdict
 
 AGENT = "assistant"
 T = TypeVar("T")
@@ -188,16 +189,6 @@ class McpHarness(Harness):
 
     def _path(self, thread_id: str) -> Path:
         return self.folder / f"{sha256(thread_id.encode()).hexdigest()}.json"
-
-
-def parse_verdict(call: Any) -> Verdict:
-    edited = call.result is FeedbackResult.EDITED
-    return Verdict(
-        decision=call.result,
-        arguments=call.arguments if edited else None,
-        reason=call.reason,
-        answer=call.answer,
-    )
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

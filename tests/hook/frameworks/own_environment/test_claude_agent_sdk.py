@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage, ToolPermissionContext, query
@@ -13,7 +13,10 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, ResultMessage, Too
 from placet.errors import Unavailable
 from placet.hook import HumanInTheLoopHook, MemorySaver, ToolConfig
 from placet.hook.frameworks.claude_agent_sdk import ClaudeAgentApproval
+from placet.testing.approvals import Harness
+from placet.testing.contracts.tool_approval import ToolApprovalContract
 from tests.hook.coding_agents.scripted_model import ScriptedModel, scripted_model
+from tests.hook.frameworks.own_environment.claude_agent_harness import ClaudeAgentHarness
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 from tests.hook.frameworks.own_environment.waiting_runs import next_waiting, running
 
@@ -64,6 +67,12 @@ class ClaudeRun:
         done = asyncio.Event()
         asyncio.run(main())
         return self.model.read_results()
+
+
+class TestClaudeAgentSdk(ToolApprovalContract):
+    """The contract, driven by the Claude Agent SDK and a scripted Claude Code."""
+
+    harness: ClassVar[type[Harness]] = ClaudeAgentHarness
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,14 +15,21 @@ from placet.errors import HookError, Unavailable
 from placet.hook import HumanInTheLoopHook, MemorySaver, SqliteSaver, ToolCall
 from placet.hook.frameworks.crewai import CrewAIApproval
 from placet.hook.result_texts import OUTCOME_UNKNOWN
-from placet.testing.approvals import runs_in
-from placet.testing.contracts.tool_approval import LATER, MAIL, RAN_SQL, READ, SQL
+from placet.testing.approvals import Harness, runs_in
+from placet.testing.contracts.tool_approval import LATER, MAIL, RAN_SQL, READ, SQL, ToolApprovalContract
+from tests.hook.frameworks.own_environment.crewai_harness import CrewAIHarness
 from tests.hook.frameworks.own_environment.crewai_run import HOOK, build_agent, build_crew, read_results
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 from tests.hook.frameworks.own_environment.waiting_runs import next_waiting, running
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 """CrewAI's own dependencies warn."""
+
+
+class TestCrewAI(ToolApprovalContract):
+    """The contract, driven by CrewAI."""
+
+    harness: ClassVar[type[Harness]] = CrewAIHarness
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import os
 import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from smolagents import ChatMessage, CodeAgent, MessageRole, Model, Tool, ToolCallingAgent
@@ -15,8 +15,9 @@ from placet.errors import HookError, Unavailable
 from placet.hook import HumanInTheLoopHook, MemorySaver, SqliteSaver, ToolCall, ToolConfig
 from placet.hook.frameworks.smolagents import SmolagentsApproval
 from placet.hook.result_texts import OUTCOME_UNKNOWN
-from placet.testing.approvals import RUNS, Toolbox, runs_in
-from placet.testing.contracts.tool_approval import LATER, MAIL, RAN_SQL, READ, SQL
+from placet.testing.approvals import RUNS, Harness, Toolbox, runs_in
+from placet.testing.contracts.tool_approval import LATER, MAIL, RAN_SQL, READ, SQL, ToolApprovalContract
+from tests.hook.frameworks.own_environment.smolagents_harness import RecordedTool, SmolagentsHarness
 from tests.hook.frameworks.own_environment.snippet_run import run_snippet
 from tests.hook.frameworks.own_environment.waiting_runs import next_waiting, running
 from tests.hook.killable_process import run_in_child
@@ -63,21 +64,6 @@ def read_texts(message: Any) -> list[str]:
     return [content] if isinstance(content, str) else [part.get("text", "") for part in content or []]
 
 
-class RecordedTool(Tool):  # type: ignore[misc,unused-ignore]
-    """A tool of the contract; smolagents wants the arguments in its docstring."""
-
-    skip_forward_signature_validation = True
-    output_type = "string"
-
-    def __init__(self, function: Any) -> None:
-        self.name = function.__name__
-        self.description = function.__doc__
-        names = [name for name in function.__annotations__ if name != "return"]
-        self.inputs = {name: {"type": "string", "description": name} for name in names}
-        self.forward = function
-        super().__init__()
-
-
 def build_tools(folder: Path) -> list[Tool]:
     return [RecordedTool(function) for function in Toolbox(folder).functions]
 
@@ -85,6 +71,12 @@ def build_tools(folder: Path) -> list[Tool]:
 def build_agent(folder: Path, *turns: Any, **options: Any) -> ToolCallingAgent:
     tools = options.pop("tools", None) or build_tools(folder)
     return ToolCallingAgent(tools=tools, model=ScriptedModel(*turns), verbosity_level=0, **options)
+
+
+class TestSmolagents(ToolApprovalContract):
+    """The contract, driven by smolagents."""
+
+    harness: ClassVar[type[Harness]] = SmolagentsHarness
 
 
 @pytest.fixture
