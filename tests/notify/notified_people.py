@@ -112,6 +112,15 @@ class NotifiedPeople:
 
         return await asyncio.to_thread(eventually, read)
 
+    async def wait_until_delivered(self, hitl: dict[str, Any]) -> None:
+        """Wait until what was sent is also recorded as sent."""
+
+        def is_delivered() -> bool:
+            filter = DeliveryFilter(case_id=hitl["case_id"], state="waiting")
+            return not self.server.run(self.server.parts.store.list_deliveries(filter))
+
+        await asyncio.to_thread(eventually, is_delivered)
+
     async def pass_time(self, **time: float) -> None:
         """Let time pass and do what has become due."""
         self.server.advance(**time)

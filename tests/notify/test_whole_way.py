@@ -69,6 +69,7 @@ async def test_a_reminder_shows_in_the_poll_once_it_went_out(people: NotifiedPeo
     await people.pass_time(hours=1)
     messages = await people.wait_for_telegram(lambda seen: len(seen) == 3)
     assert messages[2].text.startswith("Expires soon: ")
+    await people.wait_until_delivered(hitl)  # otherwise closing waits for it, by a clock that stands still
     await people.pass_time(minutes=30)
     messages = await people.wait_for_telegram(lambda seen: all("Expired" in one.text for one in seen))
     assert [one.references for one in messages] == [(), (), ()]
