@@ -112,15 +112,6 @@ class NotifiedPeople:
 
         return await asyncio.to_thread(eventually, read)
 
-    async def wait_until_delivered(self, hitl: dict[str, Any]) -> None:
-        """Wait until what was sent is also recorded as sent."""
-
-        def is_delivered() -> bool:
-            filter = DeliveryFilter(case_id=hitl["case_id"], state="waiting")
-            return not self.server.run(self.server.parts.store.list_deliveries(filter))
-
-        await asyncio.to_thread(eventually, is_delivered)
-
     async def pass_time(self, **time: float) -> None:
         """Let time pass and do what has become due."""
         self.server.advance(**time)
@@ -144,6 +135,19 @@ class NotifiedPeople:
         shown = self.list_telegrams()[message]
         reference = shown.references[shown.labels.index(label)]
         self.bot.deliver(self.bot.press(message + 1, reference, user_id=user_id))
+
+
+async def wait_until_delivered(server: RunningServer, hitl: dict[str, Any]) -> None:
+    """Wait until what was sent is also recorded as sent.
+
+    Otherwise the update of a closed case waits for it, by a clock that stands still.
+    """
+
+    def is_delivered() -> bool:
+        filter = DeliveryFilter(case_id=hitl["case_id"], state="waiting")
+        return not server.run(server.parts.store.list_deliveries(filter))
+
+    await asyncio.to_thread(eventually, is_delivered)
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from joserfc.jwk import ECKey
 
 from placet.notify.settings import NotifySettings
 from tests.channels.loopback import Answer, Loopback, Request, loopback
+from tests.notify.notified_people import wait_until_delivered
 from tests.server.running import RunningServer, running
 from tests.waiting import PATIENCE_S
 
@@ -127,6 +128,7 @@ async def test_a_new_case_reaches_the_browser_encrypted_and_signed(
         claims = jwt.decode(token, public, algorithms=["ES256"]).claims
         assert (claims["aud"], claims["sub"]) == (push_service.url, "mailto:ops@acme.example")
 
+        await wait_until_delivered(server, hitl)
         await asyncio.to_thread(client.post, f"/v1/reviews/{hitl['case_id']}/cancel", json={})
         await push_service.wait_until(lambda: len(push_service.at("/send/1")) == 2, within=PATIENCE_S)
         closed = browser.read(push_service.at("/send/1")[1])

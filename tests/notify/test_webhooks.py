@@ -16,6 +16,7 @@ from tests.channels.discord import discord_api as discord
 from tests.channels.loopback import loopback
 from tests.channels.teams import bot_connector as teams
 from tests.channels.whatsapp import cloud_api as whatsapp
+from tests.notify.notified_people import wait_until_delivered
 from tests.server.running import running
 from tests.waiting import PATIENCE_S
 
@@ -78,6 +79,7 @@ async def test_discord_and_whatsapp_report_presses_to_the_server(
                     hitl = await asyncio.to_thread(server.open, client)
                     await discord_server.wait_until(lambda: bool(api.messages), within=PATIENCE_S)
                     await whatsapp_server.wait_until(lambda: bool(cloud.messages), within=PATIENCE_S)
+                    await wait_until_delivered(server, hitl)
                     confirm = on_discord.list_messages()[0].references[0]
                     elsewhere = on_whatsapp.list_messages()[0].references[0]
                     assert confirm == elsewhere  # the case and the action; it gives no access
@@ -144,6 +146,7 @@ async def test_teams_reports_presses_to_the_server(tmp_path: Path, monkeypatch: 
                 with server.client(server.api_key) as client:
                     hitl = await asyncio.to_thread(server.open, client)
                     await microsoft.wait_until(lambda: bool(connector.messages), within=PATIENCE_S)
+                    await wait_until_delivered(server, hitl)
                     (shown,) = on_teams.list_messages()
                     assert shown.labels == ("Confirm", "Do not do it")
                     assert connector.conversations[0]["members"] == [{"id": teams.PERSON}]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.channels.slack import workspace as slack
 from tests.channels.telegram.bot_api import refusal
-from tests.notify.notified_people import NotifiedPeople
+from tests.notify.notified_people import NotifiedPeople, wait_until_delivered
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ async def test_a_reminder_shows_in_the_poll_once_it_went_out(people: NotifiedPeo
     await people.pass_time(hours=1)
     messages = await people.wait_for_telegram(lambda seen: len(seen) == 3)
     assert messages[2].text.startswith("Expires soon: ")
-    await people.wait_until_delivered(hitl)  # otherwise closing waits for it, by a clock that stands still
+    await wait_until_delivered(people.server, hitl)
     await people.pass_time(minutes=30)
     messages = await people.wait_for_telegram(lambda seen: all("Expired" in one.text for one in seen))
     assert [one.references for one in messages] == [(), (), ()]
@@ -131,6 +131,7 @@ async def test_a_custom_action_of_an_escalation_is_pressed_in_telegram(people: N
     hitl = await people.open(type="escalation", actions=actions, notify=["ada"])
     (shown,) = await people.wait_for_telegram(lambda seen: len(seen) == 1)
     assert shown.labels == ("Try again", "Roll back", "Stop")
+    await wait_until_delivered(people.server, hitl)
     people.press_in_telegram("Roll back")
     await people.wait_for_telegram(lambda seen: "Decided: Roll back by Ada Lovelace" in seen[0].text)
     assert (await people.poll(hitl))["result"]["action"] == "roll_back"
