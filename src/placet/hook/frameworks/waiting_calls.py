@@ -116,7 +116,8 @@ class WaitingCalls:
             if self._ask is not None:
                 self.approver.answer(key, self._ask(permission.interruption))
                 return None
-        except ThreadBusy:  # another process runs this call; its result will be found
+        except ThreadBusy:  # another run makes this call; its result will be found
+            logger.info("call_runs_elsewhere tool=%s state=waiting", call.name)
             with self._changed:
                 self._waiting.pop(key, None)
                 self._changed.wait(self._poll_interval)
