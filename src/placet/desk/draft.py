@@ -126,7 +126,7 @@ class CaseDraft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     ] = None
     actions: Annotated[
         CustomActions | None,
-        _describe("All actions of a custom x-… type, or of an escalation with actions of its own."),
+        _describe("All actions of a custom x-… type, or of a type that takes custom actions."),
     ] = None
     affirmative_actions: Annotated[
         InlineActions | None, _describe("Those of the declared actions that are a yes.")
