@@ -15,8 +15,11 @@ MESSAGES := tests/relay/inspection tests/relay/detectors
 SERVICES := tests/server tests/desk tests/agent tests/reviews tests/signing
 IN_PARTS := $(SCHEMATHESIS) $(SERVICES) tests/hook tests/mcp tests/bench tests/browser tests/cli tests/clients tests/docs \
   tests/install tests/pages tests/relay
-PARTS := lint test-hook test-browser-1 test-browser-2 test-browser-3 test-pages test-cli-1 test-cli-2 \
-  test-mcp test-docs test-messages test-relay test-install test-others test-services test-schemathesis test-clients
+PARTS := test-services test-hook lint test-cli-2 test-relay test-cli-1 test-browser-3 test-browser-2 test-browser-1 \
+  test-pages test-others test-docs test-mcp test-install test-messages test-clients test-schemathesis
+# What the parts need besides Python packages. It is there before the first part starts: otherwise make starts the
+# parts that need nothing, and the longest ones last.
+PROGRAMS := browser redis pgbouncer load-generator node-packages
 # A part says what it found when it ends, so that the parts' failures are not mixed.
 GROUP_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # All extras but those of OWN_ENVIRONMENT in scripts/compat.py, which no lock can contain beside the others.
@@ -39,7 +42,8 @@ demo: setup-base ## Run the service with a case waiting for your answer
 	$(BIN)/placet demo
 
 test: ## Run every check; PYTHON=python3.12 picks the interpreter
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(WORKERS) $(GROUP_OUTPUT) $(PARTS)
+	@$(MAKE) --no-print-directory --jobs=$(WORKERS) $(PROGRAMS)
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(WORKERS) $(GROUP_OUTPUT) PREPARED=1 $(PARTS)
 
 test-full: ## Run every check on every combination of themes, sizes, languages, states and versions
 	@$(MAKE) --no-print-directory test FULL=--full
@@ -51,10 +55,7 @@ compat-agents: setup-test browser ## Try the gate in the newest Claude Code, Cod
 	$(BIN)/python -m scripts.coding_agents
 
 test-hook: TESTS = tests/hook
-test-hook: redis
 test-mcp: TESTS = tests/mcp tests/bench
-test-mcp: load-generator
-test-others: pgbouncer
 test-browser-1: TESTS = $(BROWSER_1)
 test-browser-2: TESTS = $(BROWSER_2)
 test-browser-3: TESTS = tests/browser $(patsubst %,--ignore=%,$(BROWSER_1) $(BROWSER_2))
@@ -66,16 +67,23 @@ test-messages: TESTS = $(MESSAGES)
 test-relay: TESTS = tests/relay $(patsubst %,--ignore=%,$(MESSAGES) $(SCHEMATHESIS))
 test-install: TESTS = tests/install
 test-clients: TESTS = tests/clients
-test-clients: node-packages
 test-services: TESTS = $(SERVICES) $(SCHEMATHESIS:%=--ignore=%)
 test-schemathesis: TESTS = $(SCHEMATHESIS)
 test-others: TESTS = tests $(IN_PARTS:%=--ignore=%)
-test-browser-1 test-browser-2 test-browser-3 test-pages test-docs test-services: browser
 
-$(filter test-%,$(PARTS)): setup-test
+ifndef PREPARED
+test-hook: redis
+test-mcp: load-generator
+test-others: pgbouncer
+test-clients: node-packages
+test-browser-1 test-browser-2 test-browser-3 test-pages test-docs test-services: browser
+lint $(filter test-%,$(PARTS)): setup-test
+endif
+
+$(filter test-%,$(PARTS)):
 	$(BIN)/python -m pytest --quiet $(FULL) $(TESTS)
 
-lint: setup-test ## Check style, types and layers
+lint: ## Check style, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
