@@ -143,7 +143,7 @@ def test_callback_wakes_a_blocking_wait(server: RunningServer) -> None:
             threading.Thread(target=answer, args=(notice,)).start()
 
     def came(response: httpx.Response) -> None:
-        if response.request.method == "GET":
+        if response.request.url.path.endswith("/status"):
             asked.set()
 
     http = httpx.Client(event_hooks={"response": [came]}, timeout=PATIENCE_S)
